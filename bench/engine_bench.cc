@@ -134,6 +134,7 @@ public:
         submissions_ = region_.submission_producer();
         completions_ = region_.completion_consumer();
         releases_ = region_.release_producer();
+        sends_done_ = region_.send_done_consumer();
         for (std::uint32_t n = 0; n < kBlocks; ++n)
             free_blocks_.push_back(n);
     }
@@ -196,15 +197,14 @@ public:
     /// Messages taken.
     unsigned poll() {
         unsigned messages = 0;
+        for (abi::SendDone done{}; sends_done_.take(done);)
+            free_blocks_.push_back(done.cookie);
         while (const abi::CompletionRecord* record = completions_.front()) {
             switch (record->kind) {
                 case abi::CompletionKind::kMessage:
                     ++messages;
                     if ((record->flags & abi::kCompleteInline) == 0)
                         releases_.push(record->body.block.offset);
-                    break;
-                case abi::CompletionKind::kSendDone:
-                    free_blocks_.push_back(record->stream);
                     break;
                 case abi::CompletionKind::kJobFormed:
                     formed = true;
@@ -245,6 +245,7 @@ private:
     abi::SubmissionProducer submissions_;
     abi::CompletionConsumer completions_;
     abi::ReleaseProducer releases_;
+    abi::SendDoneConsumer sends_done_;
     std::vector<std::uint32_t> free_blocks_;
 };
 

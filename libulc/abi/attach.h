@@ -55,7 +55,7 @@ struct Offer {
     RegionLayout layout;        ///< kCounters: only region_octets
     char text[kTextOctetsMax];  ///< terminated; the reason of the refusal and the advice
 };
-static_assert(sizeof(Offer) == 832);
+static_assert(sizeof(Offer) == 840);
 
 struct Mapped {
     std::uint32_t magic;

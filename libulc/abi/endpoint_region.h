@@ -9,6 +9,7 @@
 //   sq       submission slots, client → engine
 //   rq       release entries, client → engine
 //   cq       completion slots, engine → client
+//   dq       entries of sends that are done, engine → client
 //   tx arena payloads of sends: allocated by the client
 //   rx arena payloads of receives: allocated by the engine, given back through rq
 #pragma once
@@ -22,7 +23,7 @@
 namespace ulc::abi {
 
 inline constexpr std::uint64_t kRegionMagic = 0x31764c43'552d4c55U;
-inline constexpr std::uint32_t kAbiVersion = 12;
+inline constexpr std::uint32_t kAbiVersion = 13;
 inline constexpr std::size_t kPageOctets = 4096;
 inline constexpr std::size_t kArenaAlignment = 64;
 /// Size of a field that carries a sentence from the engine to a client (abi/put_text.h). The
@@ -41,12 +42,14 @@ struct RegionLayout {
     std::uint32_t rq_offset;
     std::uint32_t
         rq_entries;  ///< power of two, at least the blocks that the rx arena can be cut into
+    std::uint32_t dq_offset;
+    std::uint32_t dq_entries;  ///< power of two, at least kSendsMax
     std::uint32_t tx_arena_offset;
     std::uint32_t tx_arena_octets;
     std::uint32_t rx_arena_offset;
     std::uint32_t rx_arena_octets;
 };
-static_assert(sizeof(RegionLayout) == 48);
+static_assert(sizeof(RegionLayout) == 56);
 
 /// EndpointControl::client_state: what the engine must do for the client after publishing
 /// (slot_ring.h).

@@ -55,9 +55,9 @@ enum SubmitFlag : std::uint8_t {
     kSubmitFirst = 0x08,  ///< first chunk of a message; block.message_length is its whole length
     kSubmitLast = 0x10,   ///< last chunk
     kSubmitNotify =
-        0x20,  ///< complete kSendDone: payload copied, block reusable. Implied for arena payloads
-    kSubmitNotifyAcked = 0x40,  ///< complete kSendDone only when every destination has it in order
-    /// A whole message at block.address, which the engine may read until kSendDone.
+        0x20,  ///< say when it is done: payload copied, block reusable. Implied for arena payloads
+    kSubmitNotifyAcked = 0x40,  ///< done only when every destination has it in order
+    /// A whole message at block.address, which the engine may read until it is done.
     /// Reach::kProcess only
     kSubmitDirect = 0x80,
 };
@@ -82,7 +82,8 @@ struct alignas(kCacheLine) SubmissionRecord {
     std::uint8_t flags;
     std::uint16_t inline_length;
     std::uint32_t stream;
-    std::uint32_t cookie;  ///< returned: kSendDone in stream, kGroupReady and kGroupFailed in tag
+    /// Returned: of sends in dq, of kGroupReady and kGroupFailed in tag.
+    std::uint32_t cookie;
     std::uint64_t tag;
     union {
         unsigned char inline_octets[kInlineOctetsMax];
@@ -92,8 +93,7 @@ struct alignas(kCacheLine) SubmissionRecord {
 static_assert(sizeof(SubmissionRecord) == kCacheLine);
 
 enum class CompletionKind : std::uint8_t {
-    kMessage = 1,   ///< (a chunk of) a message: source, stream, tag
-    kSendDone = 2,  ///< cookie; status
+    kMessage = 1,  ///< (a chunk of) a message: source, stream, tag
     /// stream: world group handle; source: own rank; block.length: size, message_length: maximum of
     /// ranks on one node, message_offset: the Medium.
     kJobFormed = 3,
@@ -148,7 +148,7 @@ struct alignas(kCacheLine) CompletionRecord {
     std::uint16_t inline_length;
     std::uint16_t source;
     std::int16_t status;   ///< Err as a number
-    std::uint32_t stream;  ///< kMessage: own rank or group handle; kSendDone: cookie
+    std::uint32_t stream;  ///< kMessage: own rank or group handle
     std::uint64_t tag;
     union {
         unsigned char inline_octets[kInlineOctetsMax];

@@ -12,8 +12,8 @@
 #include <new>
 
 #include "abi/endpoint_region.h"
+#include "abi/entry_rings.h"
 #include "abi/records.h"
-#include "abi/release_ring.h"
 #include "abi/slot_ring.h"
 #include "base/error.h"
 
@@ -51,7 +51,8 @@ struct RegionSizes {
 };
 
 /// Computes a layout: control page, rings and arenas, each on separate pages. The release ring
-/// shares pages with the submissions before it, since the client writes both. Errors: kInvalid
+/// shares pages with the submissions before it, since the client writes both; the ends of sends
+/// with the completions, since the engine writes both. Errors: kInvalid
 /// (slots not a power of two or out of bounds, an arena out of bounds).
 [[nodiscard]] inline Result<RegionLayout> compute_layout(const RegionSizes& sizes) noexcept {
     if (!slots_valid(sizes.sq_slots) || !slots_valid(sizes.cq_slots)) return Err::kInvalid;
@@ -72,7 +73,10 @@ struct RegionSizes {
     at += paged(sq_octets + std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t));
     layout.cq_slots = sizes.cq_slots;
     layout.cq_offset = static_cast<std::uint32_t>(at);
-    at += paged(std::uint64_t{sizes.cq_slots} * sizeof(CompletionRecord));
+    const std::uint64_t cq_octets = std::uint64_t{sizes.cq_slots} * sizeof(CompletionRecord);
+    layout.dq_offset = static_cast<std::uint32_t>(at + cq_octets);
+    layout.dq_entries = kSendsMax;
+    at += paged(cq_octets + std::uint64_t{layout.dq_entries} * sizeof(std::uint32_t));
     layout.tx_arena_offset = static_cast<std::uint32_t>(at);
     layout.tx_arena_octets =
         sizes.tx_arena_octets & ~static_cast<std::uint32_t>(kArenaAlignment - 1);
@@ -91,7 +95,8 @@ struct RegionSizes {
                                          std::uint64_t mapped_octets) noexcept {
     if (layout.region_octets > mapped_octets) return Err::kCorrupt;
     if (!slots_valid(layout.sq_slots) || !slots_valid(layout.cq_slots)) return Err::kCorrupt;
-    if (!release_entries_valid(layout.rq_entries)) return Err::kCorrupt;
+    if (!entries_valid(layout.rq_entries) || !entries_valid(layout.dq_entries))
+        return Err::kCorrupt;
     struct Part {
         std::uint64_t offset;
         std::uint64_t octets;
@@ -102,6 +107,7 @@ struct RegionSizes {
         {layout.sq_offset, std::uint64_t{layout.sq_slots} * sizeof(SubmissionRecord), kCacheLine},
         {layout.rq_offset, std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t), kCacheLine},
         {layout.cq_offset, std::uint64_t{layout.cq_slots} * sizeof(CompletionRecord), kCacheLine},
+        {layout.dq_offset, std::uint64_t{layout.dq_entries} * sizeof(std::uint32_t), kCacheLine},
         {layout.tx_arena_offset, layout.tx_arena_octets, kArenaAlignment},
         {layout.rx_arena_offset, layout.rx_arena_octets, kArenaAlignment},
     };
@@ -114,6 +120,7 @@ struct RegionSizes {
     if (layout.tx_arena_octets > kArenaOctetsMax || layout.rx_arena_octets > kArenaOctetsMax)
         return Err::kCorrupt;
     if (layout.rq_entries < rx_blocks_max(layout.rx_arena_octets)) return Err::kCorrupt;
+    if (layout.dq_entries < kSendsMax) return Err::kCorrupt;
     return end > layout.region_octets ? Err::kCorrupt : Err::kOk;
 }
 
@@ -173,6 +180,12 @@ public:
     [[nodiscard]] ReleaseConsumer release_consumer() const noexcept {
         return {rq(), layout_.rq_entries};
     }
+    [[nodiscard]] SendDoneProducer send_done_producer() const noexcept {
+        return {dq(), layout_.dq_entries};
+    }
+    [[nodiscard]] SendDoneConsumer send_done_consumer() const noexcept {
+        return {dq(), layout_.dq_entries};
+    }
 
     /// Returns [offset, offset + length) of the tx arena, or nullptr if it is not wholly inside.
     /// Offsets count from the arena's start; length 0 at the end is inside.
@@ -193,6 +206,9 @@ private:
     }
     [[nodiscard]] std::uint32_t* rq() const noexcept {
         return reinterpret_cast<std::uint32_t*>(base_ + layout_.rq_offset);
+    }
+    [[nodiscard]] std::uint32_t* dq() const noexcept {
+        return reinterpret_cast<std::uint32_t*>(base_ + layout_.dq_offset);
     }
     [[nodiscard]] std::byte* part(std::uint32_t start, std::uint32_t octets, std::uint32_t offset,
                                   std::uint32_t length) const noexcept {

@@ -69,8 +69,9 @@ Endpoint::~Endpoint() {
 
 /// Returns true if a poll has more to do than to take completions.
 [[gnu::always_inline]] inline bool Endpoint::has_more_to_do() const noexcept {
-    return events_aside_ != 0 || !outbox_.all_submitted() || groups_.waits() || near_ != nullptr ||
-           inbox_.has_words() || state_ == State::kLeaving || submitter_.corrupt();
+    return events_aside_ != 0 || !outbox_.all_submitted() || outbox_.has_done() ||
+           groups_.waits() || near_ != nullptr || inbox_.has_words() || state_ == State::kLeaving ||
+           submitter_.corrupt();
 }
 
 // Mostly nothing has come, or one short message whose receive is posted.
@@ -115,8 +116,10 @@ int Endpoint::poll_all(int events, bool moved) {
             stalled = taken == Inbox::Taken::kStalled;
             if (stalled) break;
             if (taken == Inbox::Taken::kCorrupt) end(ULC_ERR_CORRUPT);
-        } else if (!dispatch(*record)) {
-            end(ULC_ERR_CORRUPT);
+        } else {
+            // The ends of sends that the engine gave before the record come before it.
+            events += take_sends_done();
+            if (ended_ == 0 && !dispatch(*record)) end(ULC_ERR_CORRUPT);
         }
         if (ended_ != 0) {
             completions_.pop();
@@ -125,6 +128,7 @@ int Endpoint::poll_all(int events, bool moved) {
         completions_.pop();
         ++events;
     }
+    events += take_sends_done();
     events += static_cast<int>(outbox_.progress() + groups_.progress());
     if (near_ != nullptr) [[unlikely]]
         events += static_cast<int>(near_->drain_all(&stalled));
@@ -144,6 +148,13 @@ int Endpoint::poll_all(int events, bool moved) {
     return stalled ? -ULC_ERR_LIMIT : 0;
 }
 
+int Endpoint::take_sends_done() {
+    const int taken = outbox_.take_done();
+    if (taken >= 0) return taken;
+    end(ULC_ERR_CORRUPT);
+    return 0;
+}
+
 void Endpoint::before_leaving(bool waited) {
     if (hooks_.progress == nullptr) return yield_before_leaving();
     const bool unseen = submitter_.published() != taken_by_engine_;
@@ -154,7 +165,7 @@ void Endpoint::before_leaving(bool waited) {
 void Endpoint::on_empty_poll() {
     announce_awaited();
     const int closed = region_.control().closed.load(std::memory_order_acquire);
-    if (closed != 0 && !completions_.ready()) {
+    if (closed != 0 && !has_come()) {
         end(closed);
     }
 }
@@ -188,7 +199,7 @@ void Endpoint::look_at_engine(Nanos now) {
     }
     if (now - beat_seen_at_ < kBeatMax) return;
     beat_seen_at_ = now;
-    if (!hooks_.engine_alive(hooks_.context) && !completions_.ready()) end(ULC_ERR_NO_ENGINE);
+    if (!hooks_.engine_alive(hooks_.context) && !has_come()) end(ULC_ERR_NO_ENGINE);
 }
 
 void Endpoint::announce_awaited() noexcept {
@@ -208,8 +219,6 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
     switch (record.kind) {
         case abi::CompletionKind::kMessage:
             return false;
-        case abi::CompletionKind::kSendDone:
-            return outbox_.on_send_done(record.stream, record.status);
         case abi::CompletionKind::kOffloadDone:
             if (record.stream >= offloads_.size() || offloads_[record.stream] == nullptr)
                 return false;

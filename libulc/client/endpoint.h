@@ -293,6 +293,11 @@ private:
     void on_fault(const abi::CompletionRecord& record);
     [[nodiscard]] bool run_engine();
     [[nodiscard]] bool has_more_to_do() const noexcept;
+    /// True if the engine gave something that was not taken.
+    [[nodiscard]] bool has_come() const noexcept {
+        return completions_.ready() || outbox_.has_done();
+    }
+    [[nodiscard]] int take_sends_done();
     [[nodiscard]] int poll_all(int events, bool moved);
     [[nodiscard]] int on_idle_poll();
     void on_empty_poll();

@@ -204,7 +204,7 @@ void Endpoint::arm_upcall(bool armed) noexcept {
 
 /// True if an event waits that only a poll takes.
 bool Endpoint::has_news() const noexcept {
-    return completions_.ready() || region_.control().closed.load(std::memory_order_acquire) != 0;
+    return has_come() || region_.control().closed.load(std::memory_order_acquire) != 0;
 }
 
 // free_ is the right to use the endpoint while its thread computes. The one that takes it from true
@@ -227,7 +227,7 @@ int Endpoint::promise(bool polls) noexcept {
     if (computing_.load(std::memory_order_relaxed)) return ULC_OK;
     before_leaving(false);
     if (ended_ != 0) return ended_;
-    if (events_aside_ > 0 || completions_.ready()) return ULC_ERR_AGAIN;
+    if (events_aside_ > 0 || has_come()) return ULC_ERR_AGAIN;
     missed_.store(false);
     computing_.store(true, std::memory_order_relaxed);
     arm_upcall(true);

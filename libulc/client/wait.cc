@@ -93,16 +93,15 @@ void Endpoint::sleep_once(Nanos left) {
     const bool naps = hooks_.progress != nullptr || (near_ != nullptr && near_->has_receivers());
     const Nanos nap = naps ? kNap : kSleepMax;
     const std::uint32_t sequence = abi::client_going_to_sleep(control);
-    const bool nothing =
-        !completions_.ready() && control.closed.load(std::memory_order_acquire) == 0;
+    const bool nothing = !has_come() && control.closed.load(std::memory_order_acquire) == 0;
     if (nothing) hooks_.sleep(hooks_.context, control.wake_sequence, sequence, std::min(left, nap));
     abi::client_polls(control);
-    if (completions_.ready()) return;
+    if (has_come()) return;
     const int closed = control.closed.load(std::memory_order_acquire);
     if (closed != 0) {
         end(closed);
     } else if (hooks_.engine_alive != nullptr && !hooks_.engine_alive(hooks_.context) &&
-               !completions_.ready()) {
+               !has_come()) {
         end(ULC_ERR_NO_ENGINE);
     }
 }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "endpoint/complete.h"
 #include "endpoint/passed_log.h"
 #include "exec/executor.h"
 
@@ -272,7 +271,17 @@ bool Offloads::start(Offload& offload, SendQueue& sends) {
 }
 
 bool Offloads::answer(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
-    return write_status(cq, abi::CompletionKind::kOffloadDone, cookie, status);
+    abi::CompletionRecord* out = cq.claim();
+    if (out == nullptr) return false;
+    out->kind = abi::CompletionKind::kOffloadDone;
+    out->flags = 0;
+    out->inline_length = 0;
+    out->source = 0;
+    out->status = static_cast<std::int16_t>(status);
+    out->stream = cookie;
+    out->tag = 0;
+    cq.publish();
+    return true;
 }
 
 bool Offloads::report(const Offload& offload, abi::CompletionProducer& cq) {

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "endpoint/complete.h"
 #include "endpoint/offload.h"
 #include "endpoint/send_record.h"
 #include "wire/packed.h"
@@ -25,8 +24,9 @@ constexpr std::uint32_t kGatherPayloadMin = 64U << 10;
 bool wants_acked(const SubmissionRecord& r, bool gathered) noexcept {
     return gathered || ((r.flags & abi::kSubmitNotifyAcked) != 0 && ends_message(r));
 }
-bool write_done(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
-    return write_status(cq, abi::CompletionKind::kSendDone, cookie, status);
+void write_done(const SendContext& context, std::uint32_t cookie, Err status) noexcept {
+    context.done.push(cookie, status);
+    context.counters.add(Counter::completions);
 }
 
 }  // namespace
@@ -162,8 +162,7 @@ bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
 // Queued chunks end with an error, and chunks that the client is submitting find no message.
 void SendQueue::peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept {
     for (Awaiting& one : awaiting_)
-        if (one.stream == rank && one.segment != nullptr && pool.holders(one.segment) > 1)
-            one.failed = true;
+        if (one.stream == rank && pool.holders(one.segment) > 1) one.failed = true;
     const std::uint8_t index = find_open(rank);
     if (index == kNoMessage) return;
     OpenMessage& message = open_[index];
@@ -254,7 +253,8 @@ bool SendQueue::advance(Pending& pending, const SendContext& context, Nanos now)
             }
         }
     }
-    return answer(pending, context) || moved;
+    answer(pending, context);
+    return true;
 }
 
 urtp::MessageSize SendQueue::size_of(const Pending& pending) const noexcept {
@@ -424,54 +424,39 @@ void SendQueue::note_failed(const SubmissionRecord& record, Err status) noexcept
     ++(refused ? it->refused : it->rests);
 }
 
-// Writes kSendDone, now or in a later scan. Returns true if done.
-bool SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
+// Says that a record is done, unless answer_acknowledged() will.
+void SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
     const SubmissionRecord& record = pending.record;
     if (pending.sink) {
         if (context.offloads != nullptr) context.offloads->on_sent(pending.sink, pending.status);
         pending.state = State::kDone;
-        return true;
+        return;
     }
-    // Sent successfully and to be acknowledged: answer_acknowledged() answers.
     const bool later = wants_acked(record, pending.gathered) && pending.status == Err::kOk;
     if (wants_answer(record) && !later && !context.client_gone) {
         // It failed, so no stream retransmits its packets; the port may not have taken all of them.
         if (pending.gathered) context.gathers->pull_tails();
-        if (!write_done(context.cq, record.cookie, pending.status)) {
-            retry_ = true;
-            return false;
-        }
-        context.counters.add(Counter::completions);
+        write_done(context, record.cookie, pending.status);
     }
     pending.state = State::kDone;
-    return true;
 }
 
 // One that is not acknowledged holds back none behind it: they may be for others.
 bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
-    bool moved = false;
-    bool room = true;
     std::size_t kept = 0;
-    for (Awaiting one : awaiting_) {
-        const bool over = one.segment == nullptr || context.pool.holders(one.segment) == 1;
-        if (over && one.segment != nullptr) {
-            // A frame that the port has not taken may be a retransmission of an earlier packet of
-            // this payload.
-            if (one.gathered && !context.client_gone) context.gathers->pull_tails();
-            // A client that takes no answers keeps no frame.
-            context.pool.drop(one.segment);
-            one.segment = nullptr;
-        }
-        if (over && room && !context.client_gone) {
-            room = write_done(context.cq, one.cookie, one.failed ? Err::kPeerDied : Err::kOk);
-            if (room) context.counters.add(Counter::completions);
-        }
-        if (!over || !room) {
+    for (const Awaiting& one : awaiting_) {
+        if (context.pool.holders(one.segment) > 1) {
             awaiting_[kept++] = one;
             continue;
         }
-        moved = true;
+        // A frame that the port has not taken may be a retransmission of an earlier packet of this
+        // payload.
+        if (one.gathered && !context.client_gone) context.gathers->pull_tails();
+        context.pool.drop(one.segment);
+        if (!context.client_gone)
+            write_done(context, one.cookie, one.failed ? Err::kPeerDied : Err::kOk);
     }
+    const bool moved = kept < awaiting_.size();
     while (awaiting_.size() > kept)
         awaiting_.pop_back();
     return moved;
@@ -483,9 +468,8 @@ void SendQueue::abort(const SegmentPool& pool) noexcept {
     for (OpenMessage& message : open_)
         message.used = false;
     open_count_ = 0;
-    for (const Awaiting& one : awaiting_) {
-        if (one.segment != nullptr) pool.drop(one.segment);
-    }
+    for (const Awaiting& one : awaiting_)
+        pool.drop(one.segment);
     awaiting_.clear();
     failed_.clear();
 }

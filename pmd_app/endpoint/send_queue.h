@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sends of one client that wait for the transport, in private memory: ordering, fragmentation,
-// and the kSendDone of each. A submission record is copied once, into its place here; payloads stay
+// and the end of each. A submission record is copied once, into its place here; payloads stay
 // in the client's arena until they are copied into frames. Beyond the capacity records stay in the
 // submission ring, and the client sees that it is full.
 //
@@ -23,7 +23,7 @@
 // "Every destination has it in order" (kSubmitNotifyAcked) shows in the segment: the transport
 // releases its reference then, so the queue's own is the last one. A long direct payload
 // (kSubmitDirect) on a port that gathers is not copied into frames: they refer to it, and its
-// kSendDone comes when no frame refers to it any more. So is a long block of the client's arena on
+// end comes when no frame refers to it any more. So is a long block of the client's arena on
 // a port whose device reads that arena (Port::add_memory), each chunk of a message alone.
 #pragma once
 
@@ -68,7 +68,7 @@ struct SendContext {
     urtp::Transport* member;  ///< nullptr: no job; records are only answered
     const SegmentPool& pool;
     const abi::Region& region;
-    abi::CompletionProducer& cq;
+    abi::SendDoneProducer& done;
     Counters& counters;
     std::uint16_t mtu;
     bool client_gone = false;  ///< no client reads answers
@@ -93,7 +93,7 @@ public:
 
     enum class Verdict : std::uint8_t {
         kOk,
-        kFailed,   ///< answered (or to be answered) with kSendDone; the endpoint lives on
+        kFailed,   ///< to be answered; the endpoint lives on
         kCorrupt,  ///< no correct client writes this
     };
     /// Validates the kSend record in slot(): flags, block, place in its message. `stream_error`:
@@ -134,8 +134,8 @@ public:
     }
     /// True if something for that stream waits, for the transport or for an answer.
     [[nodiscard]] bool has(std::uint32_t stream) const noexcept;
-    /// True if something waits for a condition that no frame announces: space for an answer, a
-    /// segment, a last reference.
+    /// True if something waits for a condition that no frame announces: a segment, a last
+    /// reference.
     [[nodiscard]] bool retry() const noexcept { return retry_; }
 
     /// Writes or reads. Reading takes references of the pool, also after a failure.
@@ -175,7 +175,7 @@ private:
         void fields(state::Archive& archive);
     };
     struct Awaiting {
-        Segment* segment = nullptr;  ///< nullptr: acknowledged, to be answered
+        Segment* segment = nullptr;  ///< its last
         std::uint32_t cookie = 0;
         std::uint32_t stream = 0;
         bool gathered = false;  ///< its frames refer to the payload
@@ -233,7 +233,7 @@ private:
                                      std::byte* list, std::uint32_t room) noexcept;
     void finish(Pending& pending, Err status) noexcept;
     void note_failed(const abi::SubmissionRecord& record, Err status) noexcept;
-    bool answer(Pending& pending, const SendContext& context) noexcept;
+    void answer(Pending& pending, const SendContext& context) noexcept;
     bool answer_acknowledged(const SendContext& context) noexcept;
 
     std::uint32_t mask_;

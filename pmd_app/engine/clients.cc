@@ -121,7 +121,7 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
 // and the client stores the state, fences and checks the ring before it sleeps or computes (C in
 // abi/slot_ring.h), so one of the two sees the other.
 void notify_client(Core& core, Endpoint& endpoint) {
-    endpoint.woken_at = endpoint.completions.produced();
+    endpoint.woken_at = endpoint.given();
     if (!endpoint.notified) return;
     abi::EndpointControl& control = endpoint.region.control();
     switch (abi::client_to_notify(control)) {
@@ -173,7 +173,7 @@ void notify_client(Core& core, Endpoint& endpoint) {
         close_corrupt(core, endpoint, now);
         return true;
     }
-    if (endpoint.completions.produced() != endpoint.woken_at) notify_client(core, endpoint);
+    if (endpoint.given() != endpoint.woken_at) notify_client(core, endpoint);
     return moved;
 }
 

@@ -94,8 +94,8 @@ struct Endpoint {
     Net* net;
 
     abi::CompletionProducer completions;
-    std::uint32_t woken_at =
-        0;  ///< completions.produced() when its client's sleep was last checked
+    abi::SendDoneProducer sends_done;
+    std::uint32_t woken_at = 0;  ///< given() when its client's sleep was last checked
     std::uint32_t index = 0;
     EndpointId handle = 0;
     Interrupt interrupt;  ///< upcall of its client; none: not requested, or the client is gone
@@ -150,6 +150,11 @@ struct Endpoint {
     }
     /// Writes or reads what stands in no other place, once `member` and `region` are there.
     void fields(state::Archive& archive);
+    /// Returns the number of completions and of ends of sends that its client was given, free
+    /// running.
+    [[nodiscard]] std::uint32_t given() const noexcept {
+        return completions.produced() + sends_done.produced();
+    }
     /// True if it belongs to a job, or is open for links.
     [[nodiscard]] bool in_use() const noexcept { return job != kNoJob || links != nullptr; }
     void end_member() noexcept {
@@ -276,7 +281,7 @@ struct Core {
         return {.member = e.member.get(),
                 .pool = e.net->port.pool,
                 .region = e.region,
-                .cq = e.completions,
+                .done = e.sends_done,
                 .counters = counters,
                 .mtu = e.member != nullptr ? e.member->mtu() : e.net->port.info.mtu,
                 .client_gone = e.state == EndpointState::kLingering,

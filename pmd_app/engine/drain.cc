@@ -4,15 +4,17 @@
 // one that came at a wrong time, or names a stream that does not exist, is answered.
 //
 // Sends that the transport does not admit fill the send queue, and then the records behind them
-// wait in the ring; all wait while the completion ring is full. No circle of ranks can wait so
-// without end: a send waits for memory of its receivers, and the return of memory waits for no
-// record (abi/release_ring.h). The other records may wait behind sends: kRemoveGroup and kLeave
-// must come after them; a client that waits for its kAddGroup takes messages meanwhile; and kExpect
-// only hastens a retransmission that the source's probe causes anyway.
+// wait in the ring. No circle of ranks can wait so without end: a send waits for memory of its
+// receivers alone, never for its own client, which may compute or wait elsewhere after it has sent.
+// The return of memory, in both directions, waits for no record and no completion
+// (abi/entry_rings.h). The other records may wait behind sends: kRemoveGroup and kLeave must come
+// after them; a client that waits for its kAddGroup takes messages meanwhile; and kExpect only
+// hastens a retransmission that the source's probe causes anyway. A record that may be answered at
+// once waits while the completion ring is full, and the sends behind it too: its client polls, for
+// it waits for the answer.
 #include <algorithm>
 
 #include "base/check.h"
-#include "endpoint/complete.h"
 #include "engine/core.h"
 #include "engine/fast/short_record.h"
 
@@ -139,6 +141,16 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     return false;
 }
 
+/// True if a record may be answered at once.
+bool may_answer(Endpoint& endpoint) noexcept {
+    return endpoint.state == EndpointState::kLingering || endpoint.completions.room() != 0;
+}
+
+/// Returns whether the next record, which has come, is a send: that needs no completion.
+bool next_is_send(const Endpoint& endpoint) noexcept {
+    return ShortRecord(endpoint.submissions.peek()).is_send();
+}
+
 /// Closes an endpoint with too many errors in a second: each costs the engine more than the client.
 [[gnu::noinline]] void judge_errors(Core& core, Endpoint& endpoint, Nanos now) {
     if (now >= endpoint.errors_until) {
@@ -156,35 +168,35 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 }  // namespace
 
 void answer_sent(Core& core, Endpoint& endpoint, std::uint32_t cookie) noexcept {
-    ULC_CHECK(write_status(endpoint.completions, abi::CompletionKind::kSendDone, cookie, Err::kOk));
+    endpoint.sends_done.push(cookie, Err::kOk);
     core.counters.add(Counter::completions);
 }
 
 bool may_take(Endpoint& endpoint) noexcept {
     if (!endpoint.taking || !endpoint.submissions.ready()) return false;
-    const bool gone = endpoint.state == EndpointState::kLingering;
-    if (!gone && endpoint.completions.room() == 0) return endpoint.completions.corrupt();
-    return endpoint.sends.slot() != nullptr;
+    if (endpoint.sends.slot() == nullptr) return false;
+    return may_answer(endpoint) || endpoint.completions.corrupt() || next_is_send(endpoint);
 }
 
 [[gnu::flatten]] bool drain(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     for (std::uint32_t n = 0; endpoint.taking && n < core.config.records_per_round; ++n) {
         if (n > 0 && !endpoint.submissions.ready()) break;
-        const bool gone = endpoint.state == EndpointState::kLingering;
-        if (!gone && endpoint.completions.room() == 0) {  // some records are answered at once
-            if (!endpoint.completions.corrupt()) break;
+        const bool answers = may_answer(endpoint);
+        if (!answers && endpoint.completions.corrupt()) {
             core.counters.add(Counter::client_bad_cursor);
             close_corrupt(core, endpoint, now);
             return true;
         }
         SubmissionRecord* slot = endpoint.sends.slot();
-        if (slot == nullptr) break;
-        if (!endpoint.submissions.take(*slot)) break;
+        if (slot == nullptr || !endpoint.submissions.ready()) break;
+        if (!answers && !next_is_send(endpoint)) break;
+        static_cast<void>(endpoint.submissions.take(*slot));
         core.counters.add(Counter::submissions);
         moved = true;
         if (sent_at_once(core, endpoint, *slot, now)) continue;
-        if (!on_record(core, endpoint, *slot, now)) {
+        const bool changed = !answers && slot->kind != SubmitKind::kSend;  // since it was looked at
+        if (changed || !on_record(core, endpoint, *slot, now)) {
             core.counters.add(Counter::client_bad_record);
             close_corrupt(core, endpoint, now);
             return true;

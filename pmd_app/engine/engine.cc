@@ -182,6 +182,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->region = abi::Region(region, layout, reach);
     endpoint->submissions = endpoint->region.submission_consumer();
     endpoint->completions = endpoint->region.completion_producer();
+    endpoint->sends_done = endpoint->region.send_done_producer();
     endpoint->deliverer = std::make_unique<Deliverer>(endpoint->region);
     endpoint->state = EndpointState::kOpen;
     endpoint->taking = true;

@@ -109,7 +109,7 @@ bool receive_and_settle(Core& core, bool receives, Nanos now) {
         if (net->jobs.next_look() <= now) moved |= run_jobs(core, *net, now);
     }
     for (Endpoint* endpoint : core.active) {
-        if (endpoint->work != 0 || endpoint->completions.produced() != endpoint->woken_at)
+        if (endpoint->work != 0 || endpoint->given() != endpoint->woken_at)
             moved |= settle(core, *endpoint, now);
         ended |= endpoint->state == EndpointState::kClosed && endpoint->detached;
     }

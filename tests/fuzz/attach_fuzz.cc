@@ -55,6 +55,7 @@ void touch(abi::Region& region) {
         {layout.sq_offset, std::uint64_t{layout.sq_slots} * sizeof(abi::SubmissionRecord)},
         {layout.rq_offset, std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t)},
         {layout.cq_offset, std::uint64_t{layout.cq_slots} * sizeof(abi::CompletionRecord)},
+        {layout.dq_offset, std::uint64_t{layout.dq_entries} * sizeof(std::uint32_t)},
         {layout.tx_arena_offset, layout.tx_arena_octets},
         {layout.rx_arena_offset, layout.rx_arena_octets},
     }};

@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint32_t kGroupBit = 1U << 31;
 constexpr std::uint32_t kChunkOctetsMin = 4096;
 constexpr unsigned kBlockedMax = 64;  ///< blocked requests checked in one pass
+constexpr int kDoneMax = 1024;        ///< sends that one call finds done
 
 bool is_group(std::uint32_t stream) noexcept { return (stream & kGroupBit) != 0; }
 
@@ -35,6 +36,7 @@ Request make_request(const SendArgs& args) noexcept {
 
 Outbox::Outbox(const abi::Region& region, Submitter& submitter) noexcept
     : submitter_(submitter),
+      done_(region.send_done_consumer()),
       reaches_process_(region.reaches_process()),
       arena_(region.tx(0, region.layout().tx_arena_octets), region.layout().tx_arena_octets),
       chunk_octets_(std::clamp(arena_.largest_block() / 8, kChunkOctetsMin, kChunkOctetsMax)) {}
@@ -317,14 +319,21 @@ void Outbox::drop_cookie(std::uint32_t cookie) noexcept {
     --in_flight_;
 }
 
-bool Outbox::on_send_done(std::uint32_t cookie, int status) noexcept {
-    if (cookie >= table_.size() || !table_[cookie].used) return false;
-    const InFlight entry = table_[cookie];
-    drop_cookie(cookie);
+int Outbox::take_all_done() noexcept {
+    int taken = 0;
+    for (abi::SendDone done{}; taken < kDoneMax && done_.take(done); ++taken)
+        if (!on_done(done)) return -1;
+    return taken;
+}
+
+bool Outbox::on_done(const abi::SendDone& done) noexcept {
+    if (done.cookie >= table_.size() || !table_[done.cookie].used) return false;
+    const InFlight entry = table_[done.cookie];
+    drop_cookie(done.cookie);
     if (entry.block != TxArena::kNone) ULC_CHECK(arena_.free(entry.block));
     std::uint32_t& held = held_by(entry.stream);
     held -= std::min(held, entry.octets);
-    if (entry.request != nullptr) entry.request->done(status);
+    if (entry.request != nullptr) entry.request->done(static_cast<int>(done.status));
     return true;
 }
 

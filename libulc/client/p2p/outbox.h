@@ -4,14 +4,15 @@
 //
 //   ≤ 40 bytes, all members      inside the record: done when written
 //   ≤ one chunk                  copied into one block: done when written; the block comes back
-//                                with kSendDone
+//                                when the engine has copied it
 //   longer                       chunk by chunk, as blocks come back; the request waits in the
 //                                pending list
-//   memory of ulc_alloc()        the record names the block itself: done with its kSendDone
-//   ≥ 16 KiB, embedded           the record names the caller's memory: done with its kSendDone
+//   memory of ulc_alloc()        the record names the block itself: done with the block
+//   ≥ 16 KiB, embedded           the record names the caller's memory: done when it was read
 //   announced                    an announcement with the first part; the rest when requested
-//   to be delivered              as above, but done with the kSendDone of the last record, which
-//                                comes with the acknowledgements
+//   to be delivered              as above, but done with the last record, at its acknowledgements
+//
+// The engine says what is done in the ring dq (abi/entry_rings.h).
 //
 // FIFO per receiver is decided here first (docs/PROTOCOL.md §5): a send waits behind a pending one
 // that shares a receiver. Two unicasts share one if they name the same rank; a multicast counts as
@@ -44,7 +45,7 @@ struct SendArgs {
 
 class Outbox {
 public:
-    static constexpr std::uint32_t kInFlightMax = 4096;
+    static constexpr std::uint32_t kInFlightMax = abi::kSendsMax;
     static constexpr std::uint64_t kDetachedOctetsMax = 64ULL << 20;
     static constexpr std::uint32_t kChunkOctetsMax = 256U << 10;
     static constexpr std::uint64_t kDirectOctetsMin = 16U << 10;
@@ -66,8 +67,11 @@ public:
     /// was changed; send() decides.
     [[nodiscard]] bool send_short(std::uint32_t stream, std::uint64_t tag, const Pieces& payload,
                                   ulc_request* request) noexcept;
-    /// Handles a kSendDone record. Returns false if there is no such cookie.
-    [[nodiscard]] bool on_send_done(std::uint32_t cookie, int status) noexcept;
+    /// Takes the sends that the engine says are done, up to a limit. Returns how many; -1: it names
+    /// one that is not there.
+    [[nodiscard]] int take_done() noexcept { return in_flight_ == 0 ? 0 : take_all_done(); }
+    /// True if take_done() would take one.
+    [[nodiscard]] bool has_done() const noexcept { return in_flight_ != 0 && done_.ready(); }
     /// Submits waiting sends, as far as there is space. Returns how many requests ended.
     unsigned progress() noexcept { return pending_.empty() ? 0 : advance_pending(); }
     /// Ends sends to a rank that is gone with `error`. Returns the number of messages that were not
@@ -101,7 +105,7 @@ public:
     [[nodiscard]] bool all_submitted_to(std::uint16_t rank) const noexcept;
     /// True if nothing waits for space (the engine may still have blocks).
     [[nodiscard]] bool all_submitted() const noexcept { return pending_.empty(); }
-    /// True if the engine also copied every arena payload.
+    /// True if the engine also said of every send with a cookie that it is done.
     [[nodiscard]] bool idle() const noexcept { return pending_.empty() && in_flight_ == 0; }
     [[nodiscard]] TxArena& arena() noexcept { return arena_; }
     [[nodiscard]] const TxArena& arena() const noexcept { return arena_; }
@@ -139,6 +143,8 @@ private:
         std::uint32_t generation = 0;
     };
 
+    [[nodiscard]] int take_all_done() noexcept;
+    [[nodiscard]] bool on_done(const abi::SendDone& done) noexcept;
     unsigned advance_pending() noexcept;
     [[nodiscard]] Step advance(Request& request, bool whole_only) noexcept;
     [[nodiscard]] Step hand_inline(Request& request) noexcept;
@@ -180,6 +186,7 @@ private:
     void end(Request& request, int error) noexcept;
 
     Submitter& submitter_;
+    abi::SendDoneConsumer done_;
     bool reaches_process_;  ///< the engine can read any memory of the caller
     TxArena arena_;
     std::uint32_t chunk_octets_;

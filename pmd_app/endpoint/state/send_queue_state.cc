@@ -50,6 +50,7 @@ void SendQueue::fields(state::Archive& archive, const abi::Region& region,
         if (archive.importing()) (void)awaiting_.push_back({});
         archive.values(awaiting_[n]);
         archive.frame(awaiting_[n].segment, pool);
+        if (!archive.require(awaiting_[n].segment != nullptr, kNoSend)) awaiting_.pop_back();
     }
     if (!archive.require(tail_ - head_ <= mask_ + 1, kFuller)) tail_ = head_;
     for (std::uint32_t n = head_; n != tail_ && archive.ok(); ++n) {

@@ -54,7 +54,6 @@ struct Sent {
 [[gnu::always_inline]] inline bool send_only(Core& core, Look& look, Nanos now) {
     Endpoint& endpoint = *look.endpoint;
     Net& net = *endpoint.net;
-    if (endpoint.completions.is_full()) return false;
     const ShortRecord record(endpoint.submissions.peek());
     if (!record.is_short()) return false;
     const StreamId stream = record.stream();
@@ -88,7 +87,7 @@ struct Gone {
                                             Nanos now) {
     Net& net = *endpoint.net;
     Gone gone;
-    if (!may_send_short(endpoint) || endpoint.completions.is_full()) return gone;
+    if (!may_send_short(endpoint)) return gone;
     urtp::Transport& member = *endpoint.member;
     const BlockRecord record(head, endpoint.region, member.short_octets_max());
     if (!record.is_valid()) return gone;
@@ -110,7 +109,6 @@ struct Gone {
 [[gnu::noinline, gnu::hot]] Sent send_short(Core& core, Look& look, Nanos now) {
     Endpoint& endpoint = *look.endpoint;
     Sent sent;
-    if (endpoint.completions.is_full()) return sent;
     Net& net = *endpoint.net;
     Transmitter& wire = net.transmitter;
     Segment* frame = nullptr;  // not given to the port yet

@@ -151,8 +151,8 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
     const Nanos timer = endpoint.member->next_timer();
     endpoint.timer = timer;
     core.quiet_until = endpoint.work != 0 ? 0 : std::min(core.quiet_until, timer);
-    if (endpoint.completions.produced() == endpoint.woken_at) return;
-    endpoint.woken_at = endpoint.completions.produced();
+    if (endpoint.given() == endpoint.woken_at) return;
+    endpoint.woken_at = endpoint.given();
     if (endpoint.notified) notify_client(core, endpoint);
 }
 

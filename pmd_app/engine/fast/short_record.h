@@ -30,6 +30,7 @@ class ShortRecord {
 public:
     explicit ShortRecord(const abi::SubmissionRecord& record) noexcept
         : record_(record), head_(word(record.mark)) {}
+    [[nodiscard]] bool is_send() const noexcept { return head().kind == abi::SubmitKind::kSend; }
     /// Returns whether it is a whole message inside itself, with no answer.
     [[nodiscard]] bool is_short() const noexcept {
         static_assert(abi::kInlineOctetsMax <= urtp::ShortMessage::kOctetsSure);

@@ -178,6 +178,7 @@ private:
             abi::Region(endpoint.reachable ? mapping.region : kNoRegion, mapping.layout);
         endpoint.submissions = endpoint.region.submission_consumer();
         endpoint.completions = endpoint.region.completion_producer();
+        endpoint.sends_done = endpoint.region.send_done_producer();
         endpoint.deliverer = std::make_unique<Deliverer>(endpoint.region);
         endpoint.interrupt = mapping.interrupt;
         return true;

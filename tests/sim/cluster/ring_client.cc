@@ -28,6 +28,10 @@ void mix(std::uint64_t& digest, const abi::CompletionRecord& record) {
           std::uint64_t{record.stream}, record.tag})
         digest = fnv1a(digest, word);
 }
+void mix(std::uint64_t& digest, const abi::SendDone& done) {
+    for (const auto word : {done.cookie, static_cast<std::uint32_t>(done.status)})
+        digest = fnv1a(digest, word);
+}
 
 }  // namespace
 
@@ -46,6 +50,7 @@ RingClient::RingClient(void* base, const abi::RegionLayout& layout, abi::Reach r
     : region_(base, layout, reach),
       submissions_(region_.submission_producer()),
       completions_(region_.completion_consumer()),
+      dones_(region_.send_done_consumer()),
       releases_(region_.release_producer()) {}
 
 // Allocates by first fit over the used blocks; returns kNone if there is no space.
@@ -216,7 +221,29 @@ bool RingClient::unlink(Rank slot) {
     return submit(record);
 }
 
+// A client has fewer than 2^16 sends out, so the last cookie with these bits is the one.
+void RingClient::on_send_done(const abi::SendDone& done) {
+    const std::uint32_t last = cookie_ - 1;
+    const std::uint32_t cookie = last - ((last - done.cookie) & 0xffffU);
+    if (auto it = block_of_cookie_.find(cookie); it != block_of_cookie_.end()) {
+        used_.erase(it->second);
+        block_of_cookie_.erase(it);
+    }
+    direct_.erase(cookie);
+    if (!sends_done.emplace(cookie, static_cast<int>(done.status)).second) ++broken;
+}
+
+unsigned RingClient::take_sends_done() {
+    unsigned taken = 0;
+    for (abi::SendDone done{}; dones_.take(done); ++taken) {
+        mix(digest, done);
+        on_send_done(done);
+    }
+    return taken;
+}
+
 unsigned RingClient::poll(unsigned limit) {
+    const unsigned sent = take_sends_done();
     unsigned taken = 0;
     for (; taken < limit; ++taken) {
         const abi::CompletionRecord* record = completions_.front();
@@ -225,7 +252,7 @@ unsigned RingClient::poll(unsigned limit) {
         on_record(*record);
         completions_.pop();
     }
-    return taken;
+    return sent + taken;
 }
 
 void RingClient::on_message(const abi::CompletionRecord& record) {
@@ -269,14 +296,6 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
     switch (record.kind) {
         case CompletionKind::kMessage:
             on_message(record);
-            return;
-        case CompletionKind::kSendDone:
-            if (auto it = block_of_cookie_.find(record.stream); it != block_of_cookie_.end()) {
-                used_.erase(it->second);
-                block_of_cookie_.erase(it);
-            }
-            direct_.erase(record.stream);
-            if (!sends_done.emplace(record.stream, record.status).second) ++broken;
             return;
         case CompletionKind::kOffloadDone:
             offloads_done[record.stream] = record.status;

@@ -58,7 +58,7 @@ public:
     /// `nonce`: a launcher's, abbreviated; 0: by hand.
     bool join(std::string_view name, Rank rank, std::uint16_t size, std::uint8_t nonce = 0);
     /// Sends one record for the whole message. Up to 40 bytes go inline unless there is a subset.
-    /// Payloads from kDirectMin on are sent from separate memory that lives until kSendDone, if the
+    /// Payloads from kDirectMin on are sent from separate memory, which lives until then, if the
     /// engine reaches it. Returns false if there is no space.
     bool send(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,
               std::uint64_t subset = 0, std::uint8_t extra_flags = 0);
@@ -131,12 +131,15 @@ private:
     };
     static constexpr std::uint32_t kDirectMin = 1024;
     [[nodiscard]] std::uint32_t allocate(std::uint32_t octets, std::uint32_t cookie);
+    void on_send_done(const abi::SendDone& done);
+    unsigned take_sends_done();
     void on_message(const abi::CompletionRecord& record);
     void on_record(const abi::CompletionRecord& record);
 
     abi::Region region_;
     abi::SubmissionProducer submissions_;
     abi::CompletionConsumer completions_;
+    abi::SendDoneConsumer dones_;
     abi::ReleaseProducer releases_;
     std::map<std::uint32_t, std::uint32_t> used_;             ///< tx arena: offset → bytes
     std::map<std::uint32_t, std::uint32_t> block_of_cookie_;  ///< cookie → offset

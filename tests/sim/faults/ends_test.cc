@@ -10,6 +10,7 @@ namespace ulc::sim {
 namespace {
 
 std::uint16_t own_node(std::size_t n) { return static_cast<std::uint16_t>(n); }
+std::uint16_t one_node(std::size_t) { return 0; }
 
 ClusterConfig lossy(std::uint16_t ports) {
     ClusterConfig config;
@@ -300,6 +301,39 @@ TEST(BackPressure, releases_pass_waiting_sends_in_a_ring_of_8) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+// A rank that has sent may compute, or wait for something else, for as long as it likes, although
+// its completion ring is full.
+TEST(BackPressure, sends_leave_while_their_client_takes_nothing) {
+    constexpr std::size_t kMessages = 200;
+    for (const bool same_node : {false, true}) {
+        for (const std::uint32_t octets : {41U, 1000U, 4000U}) {
+            ClusterConfig config;
+            config.sizes = {256, 8, 1U << 20, 1U << 20};
+            SimCluster cluster(config);
+            ASSERT_TRUE(cluster.form(2, same_node ? one_node : own_node));
+            RingClient& receiver = cluster.client(1);
+            constexpr std::size_t kUntaken = 10;
+            for (std::uint64_t n = 0; n < kUntaken; ++n)
+                ASSERT_TRUE(receiver.send(0, n, Oracle::payload(n, 8)));
+            (void)cluster.run(kMillisecond, [] { return false; });
+            for (std::uint64_t n = 0; n < kMessages; ++n)
+                ASSERT_TRUE(cluster.client(0).send(1, n, Oracle::payload(n, octets)));
+            EXPECT_TRUE(cluster.run(
+                kSecond, [&] { return receiver.messages.size() == kMessages; },
+                [&] { receiver.poll(); }))
+                << octets << " octets, " << receiver.messages.size() << " came";
+            EXPECT_TRUE(cluster.run(
+                kSecond,
+                [&] {
+                    return cluster.client(0).sends_done.size() == kMessages &&
+                           cluster.client(0).messages.size() == kUntaken;
+                },
+                [&] { cluster.client(0).poll(); }));
+            EXPECT_EQ(cluster.shut_down(), 0U);
+        }
+    }
+}
+
 TEST(Wake, a_sleeping_client_is_woken_once_and_a_polling_one_never) {
     ClusterConfig config;
     SimCluster cluster(config);
@@ -316,6 +350,17 @@ TEST(Wake, a_sleeping_client_is_woken_once_and_a_polling_one_never) {
     EXPECT_EQ(cluster.wakes(), 1U);
     EXPECT_NE(control.wake_sequence.load(), sequence);
     send_one();
+    EXPECT_EQ(cluster.wakes(), 1U);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(Wake, a_client_that_sleeps_until_its_send_is_done_is_woken) {
+    ClusterConfig config;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(2, own_node));
+    ASSERT_TRUE(cluster.client(0).send(1, 1, Oracle::payload(1, 1000)));
+    static_cast<void>(abi::client_going_to_sleep(cluster.client(0).region().control()));
+    (void)cluster.run(kMillisecond, [] { return false; });
     EXPECT_EQ(cluster.wakes(), 1U);
     EXPECT_EQ(cluster.shut_down(), 0U);
 }

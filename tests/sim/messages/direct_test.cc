@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests clients in their engine's process (abi::Reach::kProcess): payloads that frames refer to. A
-// payload is freed with its kSendDone, so the address sanitizer finds a later read.
+// payload is freed when the send is done, so the address sanitizer finds a later read.
 #include <gtest/gtest.h>
 
 #include "tests/sim/cluster/sim_cluster.h"

@@ -51,6 +51,7 @@ TEST(Region, refuses_hostile_values_of_every_field) {
     constexpr Field kFields[] = {&RegionLayout::sq_offset,       &RegionLayout::sq_slots,
                                  &RegionLayout::cq_offset,       &RegionLayout::cq_slots,
                                  &RegionLayout::rq_offset,       &RegionLayout::rq_entries,
+                                 &RegionLayout::dq_offset,       &RegionLayout::dq_entries,
                                  &RegionLayout::tx_arena_offset, &RegionLayout::tx_arena_octets,
                                  &RegionLayout::rx_arena_offset, &RegionLayout::rx_arena_octets};
     constexpr std::uint32_t kValues[] = {0,          1,          63,         64,        4095,
@@ -68,6 +69,8 @@ TEST(Region, refuses_hostile_values_of_every_field) {
             EXPECT_TRUE(inside(layout.cq_offset, std::uint64_t{layout.cq_slots} * 64));
             EXPECT_TRUE(inside(layout.rq_offset, std::uint64_t{layout.rq_entries} * 4));
             EXPECT_GE(layout.rq_entries, rx_blocks_max(layout.rx_arena_octets));
+            EXPECT_TRUE(inside(layout.dq_offset, std::uint64_t{layout.dq_entries} * 4));
+            EXPECT_GE(layout.dq_entries, kSendsMax);
             EXPECT_TRUE(inside(layout.tx_arena_offset, layout.tx_arena_octets));
             EXPECT_TRUE(inside(layout.rx_arena_offset, layout.rx_arena_octets));
         }

@@ -381,6 +381,31 @@ TEST_F(Client, a_failed_job_says_why_and_may_be_tried_again) {
     engine.form(0, 2);
 }
 
+TEST_F(Client, a_send_that_was_done_before_the_end_of_the_endpoint_is_done) {
+    engine.form(0, 2);
+    void* memory = ulc_alloc(ep, 5000);
+    ASSERT_NE(memory, nullptr);
+    ulc_request request;
+    ASSERT_EQ(ulc_send(ep, 1, 0, memory, 5000, &request), ULC_OK);
+    const auto record = engine.take(SubmitKind::kSend);
+    ASSERT_TRUE(record.has_value());
+    engine.send_done(record->cookie);
+    engine.claim(abi::CompletionKind::kLeft);
+    engine.completions.publish();
+    EXPECT_EQ(ep->poll(), 1);
+    EXPECT_EQ(test(request), ULC_OK);
+}
+
+TEST_F(Client, the_end_of_a_send_that_is_not_out_closes_the_endpoint) {
+    engine.form(0, 2);
+    const std::string text(41, 'x');
+    ASSERT_EQ(ulc_send(engine.endpoint.get(), 1, 0, text.data(), text.size(), nullptr), ULC_OK);
+    const auto record = engine.take(SubmitKind::kSend);
+    ASSERT_TRUE(record.has_value());
+    engine.send_done(record->cookie + 5);
+    EXPECT_EQ(engine.endpoint->poll(), -ULC_ERR_CORRUPT);
+}
+
 TEST_F(Client, records_that_no_engine_writes_close_the_endpoint) {
     const auto spoil = [](auto change) {
         ScriptedEngine other(kSmall);
@@ -393,7 +418,6 @@ TEST_F(Client, records_that_no_engine_writes_close_the_endpoint) {
     using abi::CompletionKind;
     spoil([](ScriptedEngine& e) { e.claim(CompletionKind::kMessage).source = 2; });
     spoil([](ScriptedEngine& e) { e.claim(static_cast<CompletionKind>(200)); });
-    spoil([](ScriptedEngine& e) { e.claim(CompletionKind::kSendDone).stream = 5; });
     spoil([](ScriptedEngine& e) { e.claim(CompletionKind::kPeerDied).source = 7; });
     spoil([](ScriptedEngine& e) { e.claim(CompletionKind::kGroupReady); });
     spoil([](ScriptedEngine& e) { e.claim(CompletionKind::kJobFormed); });

@@ -31,6 +31,7 @@ public:
         submissions = region.submission_consumer();
         releases = region.release_consumer();
         completions = region.completion_producer();
+        sends_done = region.send_done_producer();
         if (hooks.now == nullptr) hooks.now = [](void*) -> Nanos { return 0; };
         endpoint = make_endpoint(region, hooks, limits);
     }
@@ -72,12 +73,7 @@ public:
         ASSERT_EQ(endpoint->poll(), 1);
         ASSERT_EQ(endpoint->job_state(), ULC_OK);
     }
-    void send_done(std::uint32_t cookie, Err status = Err::kOk) {
-        abi::CompletionRecord& done = claim(abi::CompletionKind::kSendDone);
-        done.stream = cookie;
-        done.status = static_cast<std::int16_t>(status);
-        completions.publish();
-    }
+    void send_done(std::uint32_t cookie, Err status = Err::kOk) { sends_done.push(cookie, status); }
     void deliver_inline(std::uint16_t source, std::uint64_t tag, const std::string& text) {
         deliver_inline(source, tag, text, endpoint->rank());
     }
@@ -118,6 +114,7 @@ public:
     abi::Region region;
     abi::SubmissionConsumer submissions;
     abi::CompletionProducer completions;
+    abi::SendDoneProducer sends_done;
     abi::ReleaseConsumer releases;
 
 private:

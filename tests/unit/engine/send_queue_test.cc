@@ -159,10 +159,9 @@ public:
     /// Returns the first octets of the sends that were answered since the last call.
     std::string answers() {
         std::string out;
-        while (const abi::CompletionRecord* done = answers_.front()) {
-            EXPECT_EQ(done->status, static_cast<int>(Err::kOk));
-            out += static_cast<char>(done->stream);
-            answers_.pop();
+        for (abi::SendDone done{}; answers_.take(done);) {
+            EXPECT_EQ(done.status, Err::kOk);
+            out += static_cast<char>(done.cookie);
         }
         return out;
     }
@@ -206,11 +205,10 @@ public:
     std::optional<int> run(Nanos span) {
         for (const Nanos end = world.now + span; world.now < end;) {
             queue_.pump(context(), world.now);
-            if (const abi::CompletionRecord* done = answers_.front(); done != nullptr) {
-                EXPECT_EQ(done->kind, abi::CompletionKind::kSendDone);
-                EXPECT_EQ(done->stream, 7U);
+            if (abi::SendDone done{}; answers_.take(done)) {
+                EXPECT_EQ(done.cookie, 7U);
                 payload_.reset();
-                return done->status;
+                return static_cast<int>(done.status);
             }
             world.run_for(100 * kMicrosecond);
             for (const Rank rank : {Rank{1}, Rank{2}})
@@ -245,7 +243,7 @@ private:
         return {.member = world.members[0].get(),
                 .pool = port_.pool,
                 .region = region_,
-                .cq = completions_,
+                .done = done_,
                 .counters = counters_,
                 .mtu = kMtu,
                 .gathers = &*transmitter_};
@@ -257,8 +255,8 @@ private:
     std::optional<Transmitter> transmitter_;
     sim::RegionMemory memory_{{64, 64, 64U << 10, 64U << 10}};
     abi::Region region_{memory_.base(), memory_.layout(), abi::Reach::kProcess};
-    abi::CompletionProducer completions_ = region_.completion_producer();
-    abi::CompletionConsumer answers_ = region_.completion_consumer();
+    abi::SendDoneProducer done_ = region_.send_done_producer();
+    abi::SendDoneConsumer answers_ = region_.send_done_consumer();
     SendQueue queue_{64};
     std::string wanted_;
     std::unique_ptr<std::string> payload_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests of the release ring: laps, wrap of the counter, invalid entries, and two threads that
+// Tests of the rings of entries: laps, wrap of the counter, invalid entries, and two threads that
 // exchange blocks.
-#include "abi/release_ring.h"
+#include "abi/entry_rings.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ struct Ring {
     explicit Ring(std::uint32_t start = 0) {
         // Sets the ring as if every earlier lap had been written.
         for (std::uint32_t i = 0; i < kEntries && start != 0; ++i)
-            entries[(start + i) & (kEntries - 1)] = release_mark(start + i - kEntries, kEntries);
+            entries[(start + i) & (kEntries - 1)] = entry_mark(start + i - kEntries, kEntries);
         producer = ReleaseProducer(entries, kEntries, start);
         consumer = ReleaseConsumer(entries, kEntries, start);
     }
@@ -71,11 +71,11 @@ TEST(ReleaseRing, keeps_order_while_the_counter_wraps) {
 }
 
 TEST(ReleaseRing, neighbouring_laps_never_share_a_mark) {
-    for (const std::uint32_t entries : {kReleaseEntriesMin, 8192U, kReleaseEntriesMax}) {
+    for (const std::uint32_t entries : {kEntriesMin, 8192U, kEntriesMax}) {
         for (const std::uint32_t n :
              {0U, 1U, entries, 127 * entries, 128 * entries, 0U - entries, 0U - 1U, 0x80000000U}) {
-            EXPECT_NE(release_mark(n, entries), 0U);
-            EXPECT_NE(release_mark(n, entries), release_mark(n - entries, entries));
+            EXPECT_NE(entry_mark(n, entries), 0U);
+            EXPECT_NE(entry_mark(n, entries), entry_mark(n - entries, entries));
         }
     }
 }
@@ -84,7 +84,7 @@ TEST(ReleaseRing, what_bears_another_mark_has_not_come) {
     std::uint32_t offset = 0;
     for (const std::uint32_t lap : {1U, 2U, 127U}) {
         Ring ring;
-        ring.entries[0] = release_mark(lap * kEntries, kEntries) | 7;
+        ring.entries[0] = entry_mark(lap * kEntries, kEntries) | 7;
         EXPECT_FALSE(ring.consumer.take(offset));
     }
     Ring ring;
