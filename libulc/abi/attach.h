@@ -71,8 +71,8 @@ struct Ready {
 /// Follows a Hello(kUpgrade) of root or the engine's user; no answer comes before.
 struct UpgradeRequest {
     std::uint32_t magic;
-    std::uint32_t reserved;
-    char file[4088];  ///< terminated; path of the library, absolute; empty: the installed one
+    std::uint32_t evicts;  ///< 1: a client that is in the way for a second is ended
+    char file[4088];       ///< terminated; path of the library, absolute; empty: the installed one
 };
 static_assert(sizeof(UpgradeRequest) == 4096);
 

@@ -195,11 +195,15 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
 }
 
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
-    endpoint.closed = Err::kCorrupt;
+    close_client(core, endpoint, Err::kCorrupt, now);
+}
+
+void close_client(Core& core, Endpoint& endpoint, Err how, Nanos now) {
+    endpoint.closed = how;
     // First: the memory from which it sent may be freed after the report.
     linger(core, endpoint, wire::LeaveReason::kDied, now);
     abi::EndpointControl& page = endpoint.region.control();
-    page.closed.store(static_cast<std::int32_t>(Err::kCorrupt), std::memory_order_release);
+    page.closed.store(static_cast<std::int32_t>(how), std::memory_order_release);
     notify_client(core, endpoint);
     core.counters.add(Counter::clients_died);
 }

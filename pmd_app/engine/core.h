@@ -358,6 +358,8 @@ bool settle(Core& core, Endpoint& endpoint, Nanos now);
 void notify_client(Core& core, Endpoint& endpoint);
 /// Ends the endpoint because of data that its client wrote.
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now);
+/// Ends a client, whose peers hear that it died. how: what the client hears.
+void close_client(Core& core, Endpoint& endpoint, Err how, Nanos now);
 /// Handles the end of a client: its received data are dropped, its sends continue.
 void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now);
 /// Takes the endpoint out of job, groups and table.

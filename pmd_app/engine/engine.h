@@ -154,6 +154,9 @@ public:
     /// Writes the state of the engine, which is not changed. Fails the exporter if something is in
     /// the way: a collective that the engine carries out, or a client of this process.
     void export_state(state::Exporter& exporter) const;
+    /// Ends each client whose collective keeps export_state() from its work. Returns a sentence
+    /// that names them.
+    std::string evict(Nanos now);
     /// Takes the state of another engine over the same ports and the same counters. This one was
     /// just made, and has had no client. regions: asked for each endpoint that the state names. It
     /// is destroyed without a round if the importer fails. Frames: one reference for each name.

@@ -26,6 +26,7 @@ constexpr int kAnswerSeconds = 30;  ///< loading may read a slow disk; the rest 
 struct UpgradeOptions {
     std::string socket;
     std::string library;
+    bool evicts = false;
 };
 
 /// False: no answer that this version can read; `error` says so.
@@ -79,6 +80,7 @@ int upgrade(const UpgradeOptions& options) {
     const std::string socket = counter_socket(options.socket, &error);
     abi::UpgradeRequest request{};
     request.magic = abi::kHelloMagic;
+    request.evicts = options.evicts ? 1 : 0;
     std::string file;
     if (!options.library.empty()) file = std::filesystem::absolute(options.library);
     if (file.size() >= sizeof request.file) error = "the path of the library is too long";
@@ -112,6 +114,8 @@ void add_upgrade_command(Command& app, int* exit_code) {
         "Socket of the engine (ULC_ENGINE, else " + std::string(abi::kDefaultSocketPath) + ")");
     command.add_option("--library", options->library,
                        "The new libulc-core.so; the one installed with the engine if left out");
+    command.add_flag("--evict", options->evicts,
+                     "End clients whose collectives are in the way for a second");
     command.footer("Only root and the engine's user may. A refusal changes nothing.");
     command.callback([=] { *exit_code = upgrade(*options); });
 }

@@ -345,17 +345,43 @@ void Core::fields(state::Archive& archive) {
                     "the places of endpoints are another number");
 }
 
+namespace {
+
+std::string name_of(const Endpoint& endpoint) {
+    return "process " + std::to_string(endpoint.pid) + " of user " +
+           std::to_string(endpoint.user->uid) + " (endpoint " + std::to_string(endpoint.handle) +
+           ")";
+}
+
+bool has_collective(const Endpoint& endpoint) noexcept {
+    return endpoint.offloads != nullptr && !endpoint.offloads->empty();
+}
+
+}  // namespace
+
 void Engine::export_state(state::Exporter& exporter) const {
     for (const auto& net : core_->nets)
         if (net->came > 0) return exporter.fail("a round is not over");
     for (const Endpoint* endpoint : core_->active) {
-        const std::string name = "endpoint " + std::to_string(endpoint->handle);
-        if (endpoint->offloads != nullptr && !endpoint->offloads->empty())
-            return exporter.fail(name + " has a collective that the engine carries out");
+        if (has_collective(*endpoint))
+            return exporter.fail(name_of(*endpoint) +
+                                 " has a collective that the engine carries "
+                                 "out");
         if (endpoint->region.reaches_process())
-            return exporter.fail(name + " is of the engine's own process");
+            return exporter.fail(name_of(*endpoint) + " is the engine's own");
     }
     Exchange(*core_, exporter, {}).run();
+}
+
+std::string Engine::evict(Nanos now) {
+    std::string names;
+    core_->quiet_until = 0;  // the next round looks at other clients
+    for (Endpoint* endpoint : core_->active) {
+        if (!has_collective(*endpoint)) continue;
+        names += (names.empty() ? "" : ", ") + name_of(*endpoint);
+        close_client(*core_, *endpoint, Err::kClosed, now);
+    }
+    return names;
 }
 
 void Engine::import_state(state::Importer& importer, const Regions& regions) {

@@ -226,6 +226,12 @@ CoreExport Core::replace_by(IdleCore& next, Nanos blackout_max, UpgradeFigures& 
     return CoreExport::kRefused;
 }
 
+std::string Core::evict(Nanos now) {
+    std::array<char, abi::kTextOctetsMax> who{};
+    table_->evict(object_, now, {who.data(), who.size()});
+    return who.data();
+}
+
 void Core::forget_region(engine::EndpointId endpoint) {
     std::erase_if(regions_, [&](const CoreRegion& each) { return each.endpoint == endpoint; });
 }

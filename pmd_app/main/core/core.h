@@ -123,6 +123,8 @@ public:
     /// than blackout_max, which is looked at after each step.
     CoreExport replace_by(IdleCore& next, Nanos blackout_max, UpgradeFigures& figures,
                           std::string& why);
+    /// Ends the clients that are in the way of an upgrade. Returns their names.
+    std::string evict(Nanos now);
 
     // --- ends
     void stop_accepting() { table_->stop_accepting(object_); }

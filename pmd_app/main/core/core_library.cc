@@ -162,6 +162,14 @@ void drop_state(CoreObject* core) {
     core->frames = {};
 }
 
+void evict(CoreObject* core, Nanos now, CoreText who) {
+    try {
+        write_text(who, core->engine.evict(now));
+    } catch (const std::bad_alloc&) {
+        write_text(who, "clients that cannot be named, for lack of memory");
+    }
+}
+
 constexpr CoreTable kTable{
     .octets = sizeof(CoreTable),
     .interface = kCoreInterface,
@@ -187,6 +195,7 @@ constexpr CoreTable kTable{
     .export_state = export_state,
     .import_state = import_state,
     .drop_state = drop_state,
+    .evict = evict,
 };
 
 }  // namespace

@@ -26,7 +26,7 @@
 
 namespace ulc::daemon {
 
-inline constexpr std::uint32_t kCoreInterface = 2;
+inline constexpr std::uint32_t kCoreInterface = 3;
 inline constexpr char kCoreFile[] = "libulc-core.so";
 inline constexpr char kCoreEntry[] = "ulc_core_table";
 
@@ -114,6 +114,8 @@ struct CoreTable {
     std::int32_t (*import_state)(CoreObject* core, const CoreState* state,
                                  const CoreRegion* regions, std::size_t region_count, CoreText why);
     void (*drop_state)(CoreObject* core);
+    /// Ends the clients that are in the way of an export; `who` names them.
+    void (*evict)(CoreObject* core, Nanos now, CoreText who);
 };
 
 using CoreEntry = const CoreTable* (*)();

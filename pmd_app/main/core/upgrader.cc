@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kTryAgain{1};
 constexpr int kRequestSeconds = 5;
 
 /// False: the client is gone, silent or of another version.
-bool receive_request(int socket, std::string& file) {
+bool receive_request(int socket, std::string& file, bool& evicts) {
     const timeval limit{.tv_sec = kRequestSeconds, .tv_usec = 0};
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     const int flags = fcntl(socket, F_GETFL);
@@ -36,6 +36,7 @@ bool receive_request(int socket, std::string& file) {
         request.magic != abi::kHelloMagic)
         return false;
     file.assign(request.file, strnlen(request.file, sizeof request.file));
+    evicts = request.evicts == 1;
     return true;
 }
 
@@ -96,12 +97,13 @@ void Upgrader::stop() {
 
 void Upgrader::thread() {
     std::string file;
-    if (receive_request(socket_, file)) {
+    bool evicts = false;
+    if (receive_request(socket_, file, evicts)) {
         if (file.empty()) file = CoreLibrary::usual_file();
         UpgradeFigures figures;
         std::string build;
         std::string why;
-        const Err error = upgrade(file, figures, build, why);
+        const Err error = upgrade(file, evicts, figures, build, why);
         if (error == Err::kOk) {
             spdlog::info("upgraded to core {}: {} endpoints, {} octets, {} us without a round",
                          build, figures.endpoints, figures.octets, figures.blackout / kMicrosecond);
@@ -114,8 +116,8 @@ void Upgrader::thread() {
     busy_.store(false, std::memory_order_release);
 }
 
-Err Upgrader::upgrade(const std::string& file, UpgradeFigures& figures, std::string& build,
-                      std::string& why) {
+Err Upgrader::upgrade(const std::string& file, bool evicts, UpgradeFigures& figures,
+                      std::string& build, std::string& why) {
     if (file.front() != '/') {
         why = fmt::format("{} is no absolute path; name the library by one", file);
         return Err::kInvalid;
@@ -133,7 +135,7 @@ Err Upgrader::upgrade(const std::string& file, UpgradeFigures& figures, std::str
     loop_.calls().run([&](Core& core, Nanos) { error = core.make_next(library, next); });
     figures.create = monotonic_now() - loaded;
     if (error == Err::kOk) {
-        error = replace(next, figures, why);
+        error = replace(next, evicts, figures, why);
     } else if (error == Err::kNoMemory) {
         why = "no memory for a second engine core; free some, or restart the engine";
     }
@@ -143,9 +145,10 @@ Err Upgrader::upgrade(const std::string& file, UpgradeFigures& figures, std::str
     return error;
 }
 
-// A collective that the engine carries out is not exported; it may end soon.
-Err Upgrader::replace(IdleCore& next, UpgradeFigures& figures, std::string& why) {
-    const Nanos give_up = monotonic_now() + kBusyMax;
+// A collective that the engine carries out is not exported; it may end soon. Its client may also
+// see to it that it never does.
+Err Upgrader::replace(IdleCore& next, bool evicts, UpgradeFigures& figures, std::string& why) {
+    Nanos give_up = monotonic_now() + kBusyMax;
     for (;;) {
         CoreExport result = CoreExport::kRefused;
         const bool ran = loop_.calls().run(
@@ -156,9 +159,18 @@ Err Upgrader::replace(IdleCore& next, UpgradeFigures& figures, std::string& why)
             return Err::kOk;
         }
         if (result == CoreExport::kRefused) return Err::kUnsupported;
-        if (monotonic_now() >= give_up || stopping_.load(std::memory_order_relaxed)) {
-            why += "; try again when it has ended";
+        const bool late = monotonic_now() >= give_up;
+        if (stopping_.load(std::memory_order_relaxed) || (late && !evicts)) {
+            why += "; try again when it has ended, or end that process by ulc upgrade --evict";
             return Err::kTimeout;
+        }
+        if (late) {
+            std::string who;
+            if (!loop_.calls().run([&](Core& core, Nanos now) { who = core.evict(now); }))
+                return Err::kClosed;
+            spdlog::warn("ended for the upgrade: {}", who);
+            evicts = false;
+            give_up += kBusyMax;
         }
         std::this_thread::sleep_for(kTryAgain);
     }

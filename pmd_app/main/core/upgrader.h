@@ -35,9 +35,9 @@ public:
 
 private:
     void thread();
-    Err upgrade(const std::string& file, UpgradeFigures& figures, std::string& build,
+    Err upgrade(const std::string& file, bool evicts, UpgradeFigures& figures, std::string& build,
                 std::string& why);
-    Err replace(IdleCore& next, UpgradeFigures& figures, std::string& why);
+    Err replace(IdleCore& next, bool evicts, UpgradeFigures& figures, std::string& why);
 
     EngineLoop& loop_;
     int socket_ = -1;  ///< where the answer of the upgrade under way goes

@@ -35,16 +35,25 @@ bool is_named(const char* word) {
     return file.substr(file.rfind('/')).find(word) != std::string::npos;
 }
 
+std::string busy_file() {
+    const std::string file = own_file();
+    return file.substr(0, file.rfind('/')) + "/busy";
+}
+
 CoreExport export_state(CoreObject* /*core*/, CoreState* out, CoreText why) {
     static constexpr std::array<std::byte, 4> kOctets{};
-    const std::string file = own_file();
-    if (access((file.substr(0, file.rfind('/')) + "/busy").c_str(), F_OK) == 0) {
+    if (access(busy_file().c_str(), F_OK) == 0) {
         std::snprintf(why.text, why.octets, "endpoint 0x123 carries out a collective");
         return CoreExport::kBusy;
     }
     out->octets = kOctets.data();
     out->size = kOctets.size();
     return CoreExport::kDone;
+}
+
+void evict(CoreObject* /*core*/, Nanos /*now*/, CoreText who) {
+    unlink(busy_file().c_str());
+    std::snprintf(who.text, who.octets, "process 17 of user 18");
 }
 
 std::int32_t import_state(CoreObject* /*core*/, const CoreState* /*state*/,
@@ -69,6 +78,7 @@ extern "C" __attribute__((visibility("default"))) const ulc::daemon::CoreTable* 
     static CoreTable table = *ulc_plain_core_table();
     table.export_state = export_state;
     table.import_state = import_state;
+    table.evict = evict;
     if (is_named("interface")) table.interface = 99;
     return &table;
 }

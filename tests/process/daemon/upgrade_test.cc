@@ -62,7 +62,7 @@ protected:
     [[nodiscard]] static fs::path real_core() {
         return fs::path(kBuild) / "pmd_app/main/libulc-core.so";
     }
-    Said upgrade(const std::string& library, uid_t as = 0) {
+    Said upgrade(const std::string& library, uid_t as = 0, const char* more = nullptr) {
         const std::string out = scratch_ / "said";
         fs::remove(out);
         Process child = run_child([&] {
@@ -71,7 +71,7 @@ protected:
             dup2(fd, STDERR_FILENO);
             if (as != 0 && !become(as)) return 126;
             execl(kUlc, kUlc, "upgrade", "--engine", socket_.c_str(), "--library", library.c_str(),
-                  nullptr);
+                  more, nullptr);
             return 127;
         });
         Said said;
@@ -248,10 +248,23 @@ TEST_F(UpgradeTest, is_rolled_back_when_the_new_core_refuses_or_is_late) {
 TEST_F(UpgradeTest, names_the_endpoint_that_is_in_the_way_for_a_second) {
     start(test_core());
     std::ofstream(folder() / "busy") << "";
-    expect_refused(upgrade(core("next.so")),
-                   "endpoint 0x123 carries out a collective; try again when it has ended");
+    expect_refused(
+        upgrade(core("next.so")),
+        "endpoint 0x123 carries out a collective; try again when it has ended, or end that "
+        "process by ulc upgrade --evict");
     fs::remove(folder() / "busy");
     EXPECT_EQ(upgrade(core("next.so")).status, 0);
+}
+
+TEST_F(UpgradeTest, ends_what_is_in_the_way_if_it_was_told_so) {
+    start(test_core());
+    std::ofstream(folder() / "busy") << "";
+    const Said said = upgrade(core("next.so"), 0, "--evict");
+    EXPECT_EQ(said.status, 0) << said.text;
+    EXPECT_TRUE(eventually([&] {
+        return text_of(log_).find("ended for the upgrade: process 17 of user 18") !=
+               std::string::npos;
+    })) << text_of(log_);
 }
 
 TEST_F(UpgradeTest, is_refused_to_other_users) {

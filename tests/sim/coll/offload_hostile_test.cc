@@ -347,6 +347,28 @@ TEST(OffloadOfClient, counts_what_it_could_not_know_of) {
     EXPECT_EQ(client.client().messages.size(), 2U);
 }
 
+// A collective that never ends is in the way of each upgrade of its engine, until the engine ends
+// its client. The other one hears of a death, as of any.
+TEST(OffloadOfHostileClient, stops_no_upgrade_that_evicts) {
+    Hostile hostile;
+    SimCluster& cluster = hostile.cluster();
+    hostile.steps.push_back(Hostile::step(abi::StepKind::kRecv, 8));
+    hostile.submit();
+    EXPECT_FALSE(cluster.upgrade_node(1));
+    state::Exporter exporter;
+    cluster.engine(1).export_state(exporter);
+    EXPECT_NE(exporter.why().find("process "), std::string::npos) << exporter.why();
+    EXPECT_NE(exporter.why().find(" of user "), std::string::npos) << exporter.why();
+    EXPECT_EQ(cluster.engine(0).evict(cluster.now()), "");
+    const std::string names = cluster.engine(1).evict(cluster.now());
+    EXPECT_EQ(exporter.why(), names + " has a collective that the engine carries out");
+    EXPECT_TRUE(cluster.upgrade_node(1)) << cluster.upgrade_error();
+    EXPECT_EQ(hostile.client().closed(), static_cast<int>(Err::kClosed));
+    EXPECT_TRUE(cluster.run(
+        kSecond, [&] { return cluster.client(0).peers_died.size() == 1; },
+        [&] { cluster.client(0).poll(); }));
+}
+
 // The engine cannot know which of its messages have passed: more passed than its log keeps.
 TEST(OffloadOfHostileClient, refuses_a_schedule_that_comes_too_late) {
     Hostile hostile;
