@@ -32,10 +32,10 @@ wire::NodeBody make_body(wire::NodeKind kind, std::uint32_t incarnation,
 
 }  // namespace
 
-bool RateLimit::take(Nanos now, std::uint32_t per_second) noexcept {
+bool RateLimit::take(Nanos now, std::uint32_t per_second, std::size_t most) noexcept {
     if (per_second == 0) return false;
     const Nanos interval = kSecond / per_second;
-    const Nanos burst = interval * static_cast<Nanos>(kAnswersMax);
+    const Nanos burst = interval * static_cast<Nanos>(most);
     empty_at_ = std::max(empty_at_, now - burst);
     if (empty_at_ + interval > now) return false;
     empty_at_ += interval;
@@ -50,7 +50,8 @@ Liveness::Liveness(const LivenessConfig& config, const Mac& own, std::uint32_t i
       counters_(counters),
       prng_(seed),
       generation_(kFirstGeneration),
-      ended_(kEndedMax) {
+      ended_(kEndedMax),
+      ended_at_(seed ^ 0x656e6465U) {
     config_.nodes_max = std::min(config_.nodes_max, kNodesMax);
 }
 
@@ -73,6 +74,11 @@ NodeIndex Liveness::find(const Mac& mac) const noexcept {
     const std::size_t place = place_of(mac);
     if (place == by_mac_.size() || nodes_[by_mac_[place]].mac != mac) return kNoNode;
     return nodes_[by_mac_[place]].index;
+}
+
+std::uint32_t Liveness::incarnation_of(const Mac& mac) const noexcept {
+    const NodeIndex index = find(mac);
+    return index == kNoNode ? 0 : nodes_[index & kNodeSlotMask].incarnation;
 }
 
 Liveness::Node* Liveness::at(const Mac& mac) noexcept {
@@ -130,6 +136,14 @@ void Liveness::hint(const Mac& mac, std::uint32_t incarnation, Nanos now) {
     if (node != nullptr && node->incarnation != incarnation) doubt(mac, 0, 0, now);
 }
 
+bool Liveness::may_doubt(const Mac& mac, Nanos now) const noexcept {
+    const NodeIndex index = find(mac);
+    if (index == kNoNode) return false;
+    const Node& node = nodes_[index & kNodeSlotMask];
+    const bool waits = node.ping_due && (node.ours != 0 || node.theirs != 0);
+    return !waits && now - node.last_ping >= kAskGap;
+}
+
 void Liveness::doubt(const Mac& mac, Handle ours, Handle theirs, Nanos now) {
     Node* node = at(mac);
     if (node == nullptr || now - node->last_ping < kAskGap) return;
@@ -139,75 +153,91 @@ void Liveness::doubt(const Mac& mac, Handle ours, Handle theirs, Nanos now) {
 }
 
 void Liveness::ended(Handle handle, wire::LeaveReason reason) noexcept {
-    ended_[ended_next_] = Ended{handle, reason};
+    Ended& ended = ended_[ended_next_];
+    if (ended_at_.find(ended.handle) == ended_next_) ended_at_.erase(ended.handle);
+    ended_at_.erase(handle);
+    ended = Ended{handle, reason};
+    ended_at_.insert(handle, static_cast<std::uint32_t>(ended_next_));
     ended_next_ = (ended_next_ + 1) % ended_.size();
+}
+
+/// Fills the table of ends from their ring.
+void Liveness::index_ends() {
+    ended_at_.clear();
+    for (std::size_t n = 0; n < ended_.size(); ++n) {
+        const Handle handle = ended_[n].handle;
+        if (handle == 0) continue;
+        ended_at_.erase(handle);
+        ended_at_.insert(handle, static_cast<std::uint32_t>(n));
+    }
 }
 
 /// Not among the latest local ends: of an engine that ran here before, so it died.
 wire::LeaveReason Liveness::reason_of_end(Handle handle) const noexcept {
-    for (const Ended& ended : ended_) {
-        if (ended.handle == handle) return ended.reason;
-    }
-    return wire::LeaveReason::kDied;
+    const std::uint32_t at = ended_at_.find(handle);
+    return at == KeyedIndex::kNone ? wire::LeaveReason::kDied : ended_[at].reason;
 }
 
 // ------------------------------------------------------------------------------ answers and hints
 
-void Liveness::answer(const Mac& to, const wire::NodeBody& body, Nanos now) noexcept {
-    const bool known = find(to) != kNoNode;
-    auto& queue = known ? answers_ : strangers_;
+/// Takes an answer of the rate of strangers, if the node is one.
+bool Liveness::may_answer(const Mac& to, Nanos now) noexcept {
+    if (find(to) != kNoNode || strangers_limit_.take(now, config_.strangers_per_second))
+        return true;
+    counters_.add(Counter::answers_limited);
+    return false;
+}
+
+bool Liveness::may_hint(const Mac& to, Nanos now) noexcept {
+    if ((to.octets[0] & 1U) != 0 || to == own_) return false;
+    return hints_limit_.take(now, config_.gones_per_second) && may_answer(to, now);
+}
+
+void Liveness::answer(const Mac& to, const wire::NodeBody& body) noexcept {
+    auto& queue = find(to) != kNoNode ? answers_ : strangers_;
     const auto same = [&](const Answer& waiting) {
         return waiting.to == to && waiting.body.kind == body.kind &&
                waiting.body.token == body.token && waiting.body.ours == body.ours &&
                waiting.body.theirs == body.theirs;
     };
     if (std::any_of(queue.begin(), queue.end(), same)) return;
-    if (!known && !strangers_limit_.take(now, config_.strangers_per_second)) {
-        counters_.add(Counter::answers_limited);
-        return;
-    }
     // A full queue drops the answer: its asker asks again.
     if (!queue.push_back(Answer{to, body})) counters_.add(Counter::answers_limited);
 }
 
-void Liveness::hint_at(const Mac& to, const wire::NodeBody& body, Nanos now) noexcept {
-    if ((to.octets[0] & 1U) != 0 || to == own_) return;
-    if (hints_limit_.take(now, config_.gones_per_second)) answer(to, body, now);
-}
-
 void Liveness::unknown_handle(const Mac& source, Handle handle, Nanos now) noexcept {
-    if (handle == 0 || is_group(handle)) return;
+    if (handle == 0 || is_group(handle) || !may_hint(source, now)) return;
     wire::NodeBody body = make_body(wire::NodeKind::kGone, incarnation_, wire::kNoToken);
     body.reason = reason_of_end(handle);
     body.ours = handle;
-    hint_at(source, body, now);
+    answer(source, body);
 }
 
 void Liveness::held_for_dead(const Mac& source, Handle theirs, wire::LeaveReason reason,
                              Nanos now) noexcept {
+    if (!may_hint(source, now)) return;
     wire::NodeBody body = make_body(wire::NodeKind::kExpelled, incarnation_, wire::kNoToken);
     body.theirs = theirs;
     body.reason = reason;
-    hint_at(source, body, now);
+    answer(source, body);
 }
 
-void Liveness::answer_pong(const NodeVerdict& asked, Nanos now) noexcept {
-    answer(asked.mac, make_body(wire::NodeKind::kPong, incarnation_, asked.token), now);
+void Liveness::answer_pong(const NodeVerdict& asked) noexcept {
+    answer(asked.mac, make_body(wire::NodeKind::kPong, incarnation_, asked.token));
 }
 
-void Liveness::answer_gone(const NodeVerdict& asked, Nanos now) noexcept {
+void Liveness::answer_gone(const NodeVerdict& asked) noexcept {
     wire::NodeBody body = make_body(wire::NodeKind::kGone, incarnation_, asked.token);
     body.reason = reason_of_end(asked.ours);
     body.ours = asked.ours;
-    answer(asked.mac, body, now);
+    answer(asked.mac, body);
 }
 
-void Liveness::answer_expelled(const NodeVerdict& asked, wire::LeaveReason reason,
-                               Nanos now) noexcept {
+void Liveness::answer_expelled(const NodeVerdict& asked, wire::LeaveReason reason) noexcept {
     wire::NodeBody body = make_body(wire::NodeKind::kExpelled, incarnation_, asked.token);
     body.theirs = asked.theirs;
     body.reason = reason;
-    answer(asked.mac, body, now);
+    answer(asked.mac, body);
 }
 
 // ------------------------------------------------------------------------------ what comes
@@ -228,11 +258,12 @@ bool Liveness::on_node(const wire::NodeView& view, const Mac& source, Nanos now,
                view.theirs, view.reason, view.token};
     if (view.kind == wire::NodeKind::kPing) {
         hint(source, view.incarnation, now);
-        return true;
+        return may_answer(source, now);
     }
     if (!fresh(view, source)) {
         verdict.kind = gone ? Kind::kSaysGone : Kind::kSaysExpelled;
-        return view.kind != wire::NodeKind::kPong && view.token == wire::kNoToken;
+        return view.kind != wire::NodeKind::kPong && view.token == wire::kNoToken &&
+               may_answer(source, now);
     }
     Node& node = *at(source);
     node.asked = 0;

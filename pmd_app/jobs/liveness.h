@@ -24,6 +24,7 @@
 #include "base/bounded.h"
 #include "base/counters.h"
 #include "base/prng.h"
+#include "base/tables/keyed_index.h"
 #include "base/units.h"
 #include "wire/ids.h"
 #include "wire/job.h"
@@ -73,15 +74,16 @@ struct NodeVerdict {
     std::uint64_t token = wire::kNoToken;  ///< kAsks
 };
 
-/// A rate with a burst of kAnswersMax. Kept as the time at which the bucket was empty.
+/// A rate with a burst. Kept as the time at which the bucket was empty.
 class RateLimit {
 public:
-    /// False: too many. per_second 0: none.
-    [[nodiscard]] bool take(Nanos now, std::uint32_t per_second) noexcept;
+    /// False: too many. per_second 0: none. most: the burst.
+    [[nodiscard]] bool take(Nanos now, std::uint32_t per_second,
+                            std::size_t most = kAnswersMax) noexcept;
     void fields(state::Archive& archive);
 
 private:
-    Nanos empty_at_ = 0;
+    Nanos empty_at_ = -kNever / 2;  ///< full, at any time
 };
 
 class Liveness {
@@ -98,6 +100,8 @@ public:
     /// One rank less; the last ends the watch.
     void unwatch(const Mac& mac) noexcept;
     [[nodiscard]] NodeIndex find(const Mac& mac) const noexcept;
+    /// Returns the incarnation of a watched node; 0: it is not watched.
+    [[nodiscard]] std::uint32_t incarnation_of(const Mac& mac) const noexcept;
     void heard(NodeIndex node, Nanos now) noexcept {
         const std::size_t slot = node & kNodeSlotMask;
         if (slot < nodes_.size() && nodes_[slot].index == node) nodes_[slot].last_heard = now;
@@ -118,6 +122,9 @@ public:
     /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame
     /// may be an old one, only the answer to a fresh token is proof.
     void hint(const Mac& mac, std::uint32_t incarnation, Nanos now);
+    /// Returns whether a hint about a watched node may make this engine ask it: no more often than
+    /// once a millisecond, and not while such a question waits.
+    [[nodiscard]] bool may_doubt(const Mac& mac, Nanos now) const noexcept;
     /// Asks a watched node at once about these endpoints of the two ends (0: none), unless it was
     /// asked just now.
     void doubt(const Mac& mac, Handle ours, Handle theirs, Nanos now);
@@ -132,9 +139,9 @@ public:
     void held_for_dead(const Mac& source, Handle theirs, wire::LeaveReason reason,
                        Nanos now) noexcept;
     /// Exactly one of these answers a verdict kAsks.
-    void answer_pong(const NodeVerdict& asked, Nanos now) noexcept;
-    void answer_gone(const NodeVerdict& asked, Nanos now) noexcept;
-    void answer_expelled(const NodeVerdict& asked, wire::LeaveReason reason, Nanos now) noexcept;
+    void answer_pong(const NodeVerdict& asked) noexcept;
+    void answer_gone(const NodeVerdict& asked) noexcept;
+    void answer_expelled(const NodeVerdict& asked, wire::LeaveReason reason) noexcept;
 
     /// A NODE frame's body and where to; false: none. A PING that asks about no endpoint yet may be
     /// given a question by the caller.
@@ -146,6 +153,8 @@ public:
     /// unwatched.
     [[nodiscard]] bool next_dead(NodeVerdict& verdict) noexcept;
 
+    /// Returns how many places of the table of ended endpoints were looked at, for tests.
+    [[nodiscard]] std::uint64_t steps() const noexcept { return ended_at_.steps(); }
     void fields(state::Archive& archive);
 
 private:
@@ -187,8 +196,11 @@ private:
     /// True: an answer to one of the latest pings to that node.
     [[nodiscard]] bool fresh(const wire::NodeView& view, const Mac& source) const noexcept;
     [[nodiscard]] wire::LeaveReason reason_of_end(Handle handle) const noexcept;
-    void answer(const Mac& to, const wire::NodeBody& body, Nanos now) noexcept;
-    void hint_at(const Mac& to, const wire::NodeBody& body, Nanos now) noexcept;
+    void index_ends();
+    /// Queues an answer, or a hint, that its rate allows.
+    void answer(const Mac& to, const wire::NodeBody& body) noexcept;
+    [[nodiscard]] bool may_hint(const Mac& to, Nanos now) noexcept;
+    [[nodiscard]] bool may_answer(const Mac& to, Nanos now) noexcept;
 
     LivenessConfig config_;
     Mac own_;
@@ -207,6 +219,7 @@ private:
     RateLimit hints_limit_;
     std::vector<Ended> ended_;  ///< ring of the latest local ends
     std::size_t ended_next_ = 0;
+    KeyedIndex ended_at_;  ///< places in that ring, by handle
     Nanos sweep_at_ = kNever;
 };
 

@@ -55,11 +55,13 @@ void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
 void Jobs::Impl::on_hint(const NodeVerdict& verdict, Nanos now) {
     if (verdict.theirs != 0 && links.has_peer(verdict.mac, verdict.theirs))
         liveness.doubt(verdict.mac, 0, verdict.theirs, now);
+    const bool may_ask = liveness.may_doubt(verdict.mac, now);
     for (const auto& record : records) {
         if (record->phase == JobPhase::kForming) {
             if (verdict.theirs != 0) drop_claims(*record, verdict.mac, verdict.theirs);
             continue;
         }
+        if (!may_ask) continue;
         if (verdict.ours != 0 && record->local_endpoint(verdict.ours) == nullptr) continue;
         if (record->living_at(verdict.mac, verdict.theirs) == kNoRank) continue;
         if (verdict.reason == wire::LeaveReason::kExcluded &&
@@ -164,9 +166,9 @@ void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
             if (record->gone[rank]) reason = record->expelled_as(rank);
         }
     }
-    if (expelled) return liveness.answer_expelled(asked, reason, now);
-    if (!here) return liveness.answer_gone(asked, now);
-    liveness.answer_pong(asked, now);
+    if (expelled) return liveness.answer_expelled(asked, reason);
+    if (!here) return liveness.answer_gone(asked);
+    liveness.answer_pong(asked);
     remind_excluded(asked, now);
 }
 

@@ -32,7 +32,7 @@ void Liveness::fields(state::Archive& archive) {
     ULC_STATE(archive, Liveness, 1,
               (incarnation_, prng_, nodes_, by_mac_, free_, ping_due_, dead_, generation_, answers_,
                strangers_, strangers_limit_, hints_limit_, ended_, ended_next_, sweep_at_),
-              (config_, own_, counters_));
+              (config_, own_, counters_, ended_at_));
     if (archive.exporting()) return;
     const auto in_use = [this](std::uint32_t slot) {
         return slot < nodes_.size() && (nodes_[slot].index & kNodeSlotMask) == slot &&
@@ -47,8 +47,9 @@ void Liveness::fields(state::Archive& archive) {
                        std::ranges::all_of(ping_due_, in_use) &&
                        std::ranges::all_of(free_, is_free) && std::ranges::all_of(dead_, named);
     archive.require(holds, "a slot of a watched node is not there");
-    archive.require(ended_.size() == ends && ended_next_ < ends,
-                    "the ends of endpoints are another number");
+    if (archive.require(ended_.size() == ends && ended_next_ < ends,
+                        "the ends of endpoints are another number"))
+        index_ends();
 }
 
 }  // namespace ulc::engine

@@ -294,6 +294,19 @@ TEST_P(Formed, hints_to_a_peer_are_limited_in_rate) {
     EXPECT_LE(bus.node(0).counters.get(Counter::gone_sent), 64U + 100U + 10U);
 }
 
+// N-16
+TEST(Watch, searches_no_ends_for_hints_beyond_their_rate) {
+    Counters counters;
+    Liveness liveness({}, mac_of(0), 1, 1, counters);
+    for (Handle handle = 1; handle <= 2000; ++handle)
+        liveness.ended(handle, wire::LeaveReason::kLeft);
+    const std::uint64_t before = liveness.steps();
+    for (Handle handle = 1; handle <= 10'000; ++handle)
+        liveness.unknown_handle(mac_of(9), handle, 1);
+    EXPECT_LT(liveness.steps() - before, 10U * kAnswersMax);
+    EXPECT_GT(liveness.steps(), before);
+}
+
 TEST(Watch, has_a_limit) {
     Counters counters;
     LivenessConfig config;
