@@ -272,7 +272,7 @@ LinksConfig links_config(const JobsConfig& config) {
 Jobs::Jobs(const JobsConfig& config, Counters& counters)
     : liveness_(config.liveness, config.mac, config.incarnation, config.seed ^ 0x6c697665U,
                 counters),
-      addresses_(config.mac, config.incarnation, counters),
+      addresses_(config.mac, config.incarnation, config.seed ^ 0x61646472U, counters),
       links_(links_config(config), liveness_, counters),
       impl_(std::make_unique<Impl>(config, counters, liveness_, links_)) {}
 

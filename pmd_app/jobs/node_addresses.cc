@@ -5,8 +5,9 @@
 
 namespace ulc::engine {
 
-NodeAddresses::NodeAddresses(const Mac& own, std::uint32_t incarnation, Counters& counters)
-    : own_(own), incarnation_(incarnation), counters_(counters) {}
+NodeAddresses::NodeAddresses(const Mac& own, std::uint32_t incarnation, std::uint64_t seed,
+                             Counters& counters)
+    : own_(own), incarnation_(incarnation), counters_(counters), by_node_(seed) {}
 
 void NodeAddresses::set_own(std::span<const NodeAddress> links, Nanos now) {
     ULC_CHECK(!links.empty() && links.size() <= kNodeLinksMax && links[0].mac == own_);
@@ -44,8 +45,18 @@ std::size_t NodeAddresses::next_tx(std::byte* body, Nanos now) {
 }
 
 NodeAddresses::Known* NodeAddresses::find(const Mac& node) noexcept {
-    const auto at = std::ranges::find(known_, node, &Known::node);
-    return at == known_.end() ? nullptr : &*at;
+    const std::uint32_t at = by_node_.find(number_of(node));
+    return at == KeyedIndex::kNone ? nullptr : &known_[at];
+}
+
+/// Fills the index of the table. False: a node is there twice.
+bool NodeAddresses::index_nodes() {
+    by_node_.clear();
+    for (std::size_t n = 0; n < known_.size(); ++n) {
+        if (find(known_[n].node) != nullptr) return false;
+        by_node_.insert(number_of(known_[n].node), static_cast<std::uint32_t>(n));
+    }
+    return true;
 }
 
 namespace {
@@ -87,6 +98,7 @@ void NodeAddresses::forget_old(Nanos now) {
         changes_.push_back(change);
         known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(n));
     }
+    ULC_CHECK(index_nodes());
 }
 
 void NodeAddresses::on_links(const wire::NodeView& view, const Mac& source,
@@ -100,6 +112,12 @@ void NodeAddresses::on_links(const wire::NodeView& view, const Mac& source,
     if (known != nullptr && known->incarnation == view.incarnation && view.token <= known->number) {
         if (view.token == known->number) known->heard = now;
         return;  // repeated, or overtaken by a newer one
+    }
+    // A change searches the table.
+    RateLimit& limit = watched(context, source) ? members_limit_ : strangers_limit_;
+    if (!limit.take(now, kChangesPerSecond, kChangesBurst)) {
+        counters_.add(Counter::answers_limited);
+        return;
     }
     if (is_taken(view, source, watched, context)) {
         forget_old(now);
@@ -115,6 +133,7 @@ void NodeAddresses::on_links(const wire::NodeView& view, const Mac& source,
             counters_.add(Counter::drop_links_address);
             return;
         }
+        by_node_.insert(number_of(source), static_cast<std::uint32_t>(known_.size()));
         known = &known_.emplace_back();
         known->node = source;
     }

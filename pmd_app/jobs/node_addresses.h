@@ -16,7 +16,9 @@
 
 #include "base/bounded.h"
 #include "base/counters.h"
+#include "base/tables/keyed_index.h"
 #include "base/units.h"
+#include "jobs/liveness.h"
 #include "wire/job.h"
 #include "wire/node_address.h"
 
@@ -43,7 +45,13 @@ public:
     /// A node that was not heard for this long may lose its place, and its addresses, to another.
     static constexpr Nanos kForget = 10 * kSecond;
 
-    NodeAddresses(const Mac& own, std::uint32_t incarnation, Counters& counters);
+    /// Announcements that change something, each second: of nodes of jobs, and of all others.
+    static constexpr std::uint32_t kChangesPerSecond = 1000;
+    static constexpr std::size_t kChangesBurst = 1024;
+
+    /// seed: random bits that strangers do not know.
+    NodeAddresses(const Mac& own, std::uint32_t incarnation, std::uint64_t seed,
+                  Counters& counters);
 
     /// Takes this node's links, the first with the node's address; announces them if they changed.
     /// A node with one link that never had more announces nothing.
@@ -79,6 +87,7 @@ private:
                                 bool (*watched)(const void* context, const Mac& mac),
                                 const void* context) const noexcept;
     void forget_old(Nanos now);
+    [[nodiscard]] bool index_nodes();
 
     Mac own_;
     std::uint32_t incarnation_;
@@ -89,6 +98,9 @@ private:
     Nanos sent_at_ = -kNever / 2;
     Nanos repeat_at_ = kNever;
     std::vector<Known> known_;
+    KeyedIndex by_node_;         ///< places in `known_`
+    RateLimit members_limit_;    ///< announcements of nodes that jobs know
+    RateLimit strangers_limit_;  ///< announcements of others
     std::vector<AddressChange> changes_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "wire/ids.h"
 
@@ -23,6 +24,13 @@ struct NodeAddress {
 
     friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
 };
+
+/// Returns the address as a number, for tables of addresses.
+[[nodiscard]] inline std::uint64_t number_of(const Mac& mac) noexcept {
+    std::uint64_t number = 0;
+    std::memcpy(&number, mac.octets.data(), sizeof mac);
+    return number;
+}
 
 /// Links of a node. The first one's address is the node's.
 inline constexpr std::size_t kNodeLinksMax = 4;

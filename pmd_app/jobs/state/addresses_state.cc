@@ -15,10 +15,13 @@ void NodeAddresses::Known::fields(state::Archive& archive) {
 }
 
 void NodeAddresses::fields(state::Archive& archive) {
-    ULC_STATE(archive, NodeAddresses, 1,
-              (incarnation_, links_, number_, due_, sent_at_, repeat_at_, known_, changes_),
-              (own_, counters_));
-    archive.require(known_.size() <= kNodesMax, "too many nodes have several links");
+    ULC_STATE(archive, NodeAddresses, 2,
+              (incarnation_, links_, number_, due_, sent_at_, repeat_at_, known_, members_limit_,
+               strangers_limit_, changes_),
+              (own_, counters_, by_node_));
+    if (!archive.require(known_.size() <= kNodesMax, "too many nodes have several links")) return;
+    if (archive.exporting()) return;
+    archive.require(index_nodes(), "a node with several links is there twice");
 }
 
 }  // namespace ulc::engine

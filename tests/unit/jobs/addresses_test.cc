@@ -178,10 +178,31 @@ TEST_F(Addresses, of_a_node_that_is_silent_go_to_another) {
 }
 
 TEST_F(Addresses, of_more_nodes_than_the_table_holds_are_refused) {
-    for (unsigned n = 0; n <= NodeAddresses::kNodesMax; ++n)
+    for (unsigned n = 0; n <= NodeAddresses::kNodesMax; ++n) {
+        bus.now += kMillisecond;
         forge(mac_of(1000 + n), 1, links_of(1000 + n, {100, 100}));
+    }
     EXPECT_EQ(refused(), 1U);
     (void)changed(bus.node(0));
+}
+
+// N-17
+TEST_F(Addresses, of_invented_nodes_are_limited_and_those_of_a_job_are_not_among_them) {
+    bus.must_join(bus.node(0), Rank{0}, std::uint16_t{2}, Handle{10});
+    bus.must_join(bus.node(2), Rank{1}, std::uint16_t{2}, Handle{11});
+    ASSERT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(10); }));
+    constexpr unsigned kFrames = 3000;
+    for (unsigned n = 0; n < kFrames; ++n)
+        forge(mac_of(1000 + n), 1, links_of(1000 + n, {100, 100}));
+    AddressChange change;
+    unsigned changes = 0;
+    while (bus.node(0).jobs->next_address_change(change))
+        ++changes;
+    EXPECT_EQ(changes, NodeAddresses::kChangesBurst);
+    EXPECT_EQ(bus.node(0).counters.get(Counter::answers_limited),
+              kFrames - NodeAddresses::kChangesBurst);
+    forge(mac_of(2), 1, links_of(2, {100, 100}), 1002);
+    EXPECT_EQ(changed(bus.node(0)), links_of(2, {100, 100}));
 }
 
 }  // namespace
