@@ -23,7 +23,7 @@
 namespace ulc::abi {
 
 inline constexpr std::uint64_t kRegionMagic = 0x31764c43'552d4c55U;
-inline constexpr std::uint32_t kAbiVersion = 13;
+inline constexpr std::uint32_t kAbiVersion = 14;
 inline constexpr std::size_t kPageOctets = 4096;
 inline constexpr std::size_t kArenaAlignment = 64;
 /// Size of a field that carries a sentence from the engine to a client (abi/put_text.h). The
@@ -59,6 +59,39 @@ enum class ClientState : std::uint32_t {
     kComputing = 2,  ///< has revoked its promise and armed the upcall: one upcall
 };
 
+/// The messages of a source that a client takes.
+enum class Intake : std::uint8_t {
+    kAll = 0,
+    kToEnd = 1,  ///< the rest of the one that has begun, for which it has a receive
+    kNone = 2,
+};
+
+/// A client's word about a source whose messages without a receive use up its memory. It waits
+/// behind no send: sends may wait for this very source. The client writes the next note
+/// when the engine has obeyed the last one. It publishes a kExpect of the source behind a note, so
+/// that the engine looks here.
+///
+///   31        18 17  16 15       0
+///   +-----------+------+---------+
+///   |   number  |intake| source  |     number counts the notes, so that neighbours differ
+///   +-----------+------+---------+
+struct SourceNote {
+    std::uint16_t source;
+    Intake intake;
+    std::uint32_t number;  ///< 1 … kNumberMax, then 1
+
+    static constexpr std::uint32_t kNumberMax = (1U << 14) - 1;
+    [[nodiscard]] constexpr std::uint32_t packed() const noexcept {
+        return number << 18 | std::uint32_t{static_cast<std::uint8_t>(intake)} << 16 | source;
+    }
+    /// False: no client writes this.
+    [[nodiscard]] static constexpr bool read(std::uint32_t word, SourceNote& out) noexcept {
+        const std::uint32_t intake = word >> 16 & 3U;
+        out = {static_cast<std::uint16_t>(word), static_cast<Intake>(intake), word >> 18};
+        return intake <= static_cast<std::uint32_t>(Intake::kNone);
+    }
+};
+
 struct EndpointControl {
     // --- written by the engine before the client maps, constant after
     std::uint64_t magic;
@@ -76,6 +109,7 @@ struct EndpointControl {
     /// Changes about once a millisecond while the engine's thread runs. A client that sees no
     /// change asks the kernel whether the engine's process lives.
     std::atomic<std::uint32_t> engine_beats;
+    std::atomic<std::uint32_t> note_taken;  ///< the SourceNote that the engine obeyed last
     alignas(
         kCacheLine) std::atomic<std::uint32_t> wake_sequence;  ///< futex word of a sleeping client
 
@@ -87,6 +121,7 @@ struct EndpointControl {
     alignas(
         kCacheLine) std::atomic<std::uint32_t> cq_consumed;  ///< completions taken, free running
     std::atomic<std::uint32_t> client_state;  ///< a ClientState; also set to kPolling by the engine
+    std::atomic<std::uint32_t> source_note;   ///< a SourceNote; 0: none was written
 };
 static_assert(sizeof(EndpointControl) <= kPageOctets);
 static_assert(offsetof(EndpointControl, sq_consumed) % kCacheLine == 0);

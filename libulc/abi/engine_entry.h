@@ -51,6 +51,11 @@ struct EngineEntry {
     /// Lets the endpoint's client get messages of one packet as frames (kCompleteFrame), or not any
     /// more (0).
     int (*lend_frames)(EmbeddedEngine* engine, std::uint32_t endpoint, int lend);
+    /// Ends the use of memory that the endpoint's placer named for a message of `source` that is
+    /// still arriving: nothing is written there after this returns 0, and the message has no
+    /// completion. kAgain: no message is arriving there, so its completion was written.
+    int (*forget_place)(EmbeddedEngine* engine, std::uint32_t endpoint, std::uint16_t source,
+                        const Place* place);
     /// Notes that one endpoint's client begins to compute (1), or polls again (0). The helper polls
     /// while one computes.
     void (*computes)(EmbeddedEngine* engine, int begins);

@@ -26,6 +26,7 @@ struct Place {
     std::uint64_t skip = 0;  ///< bytes of the place before the payload begins
 
     explicit operator bool() const noexcept { return base != nullptr || count > 0; }
+    [[nodiscard]] bool operator==(const Place&) const noexcept = default;
     /// Returns bytes [at, at + length) of the payload in the place; nullptr if they are in more
     /// than one piece.
     [[nodiscard]] std::byte* contiguous(std::uint64_t at, std::uint64_t length) const noexcept {
@@ -92,8 +93,8 @@ struct Placer {
     /// place() returns the same.
     Place (*find)(void* context, const Beginning& message) = nullptr;
     /// Returns memory of `length` bytes, which the engine may write until it completes the message
-    /// (kCompletePlaced) or reports that its source is gone; none: handled as messages of other
-    /// clients.
+    /// (kCompletePlaced), reports that its source is gone, or has to forget the place; none: it is
+    /// handled as messages of other clients.
     Place (*place)(void* context, const Beginning& message) = nullptr;
 };
 

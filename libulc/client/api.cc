@@ -20,6 +20,7 @@
 #include "client/error_text.h"
 #include "client/ulc.h"
 #include "client/ulc_internal.h"
+#include "client/ulc_memory.h"
 #include "client/ulc_upcall.h"
 
 namespace {
@@ -392,6 +393,15 @@ ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status) {
 int ulc_cancel(ulc_endpoint* ep, ulc_request* req) {
     if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
     return ep->cancel(req);
+}
+
+int ulc_move_payload(ulc_endpoint* ep, ulc_request* req, void* copy, size_t bytes) {
+    if (ep == nullptr || req == nullptr || copy == nullptr) return ULC_ERR_INVALID;
+    return ep->move_payload(req, static_cast<unsigned char*>(copy), bytes);
+}
+
+int ulc_abandon(ulc_endpoint* ep, ulc_request* req) {
+    return ep == nullptr || req == nullptr ? int{ULC_ERR_INVALID} : ep->abandon_receive(req);
 }
 
 int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, const void** view,

@@ -44,6 +44,7 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
         collective_patience_ = static_cast<Nanos>(limits.patience_ms) * kMillisecond;
     offloads_collectives_ = limits.offload != 0;
     medium_said_ = limits.medium;
+    if (hooks_.forget_place != nullptr) inbox_.set_forgetter({hooks_.forget_place, hooks_.context});
     if (!outbox_.ok()) throw std::bad_alloc();
 }
 
@@ -70,8 +71,8 @@ Endpoint::~Endpoint() {
 /// Returns true if a poll has more to do than to take completions.
 [[gnu::always_inline]] inline bool Endpoint::has_more_to_do() const noexcept {
     return events_aside_ != 0 || !outbox_.all_submitted() || outbox_.has_done() ||
-           groups_.waits() || near_ != nullptr || inbox_.has_words() || state_ == State::kLeaving ||
-           submitter_.corrupt();
+           groups_.waits() || near_ != nullptr || inbox_.has_words() || inbox_.has_intakes() ||
+           state_ == State::kLeaving || submitter_.corrupt();
 }
 
 // Mostly nothing has come, or one short message whose receive is posted.
@@ -134,6 +135,8 @@ int Endpoint::poll_all(int events, bool moved) {
         events += static_cast<int>(near_->drain_all(&stalled));
     if (inbox_.has_words()) [[unlikely]]
         answer_announced();
+    if (inbox_.has_intakes()) [[unlikely]]
+        note_sources();
     if (near_ != nullptr) [[unlikely]]
         answer_near();
     if (state_ == State::kLeaving && !leave_pushed_) push_leave();
@@ -153,6 +156,22 @@ int Endpoint::take_sends_done() {
     if (taken >= 0) return taken;
     end(ULC_ERR_CORRUPT);
     return 0;
+}
+
+void Endpoint::note_sources() noexcept {
+    abi::EndpointControl& page = region_.control();
+    if (page.note_taken.load(std::memory_order_acquire) != source_note_) return;
+    abi::SourceNote note{};
+    if (!inbox_.next_intake(note.source, note.intake)) return;
+    const std::uint32_t last = source_note_ >> 18;
+    note.number = last == abi::SourceNote::kNumberMax ? 1 : last + 1;
+    source_note_ = note.packed();
+    page.source_note.store(source_note_, std::memory_order_release);
+    // If the ring is full, the engine looks at this endpoint because of the records in it.
+    if (abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kExpect)) {
+        record->stream = note.source;
+        submitter_.publish();
+    }
 }
 
 void Endpoint::before_leaving(bool waited) {

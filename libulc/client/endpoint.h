@@ -151,6 +151,11 @@ public:
                                       ulc_request* request) noexcept;
     [[nodiscard]] int discard(Arrival* message) noexcept;
     [[nodiscard]] int cancel(ulc_request* request) noexcept;
+    /// Performs ulc_move_payload().
+    [[nodiscard]] int move_payload(ulc_request* request, unsigned char* copy,
+                                   std::uint64_t octets) noexcept;
+    /// Performs ulc_abandon().
+    [[nodiscard]] int abandon_receive(ulc_request* request) noexcept;
     /// Puts the request into the list of those that are done, at once or when it is done. Returns
     /// false if it is collected already.
     [[nodiscard]] bool collect(Request& request) noexcept;
@@ -279,6 +284,8 @@ private:
     [[nodiscard]] Inbox::Taken on_word(const abi::CompletionRecord& record);
     /// Sends the Asks and Holds that are due.
     void answer_announced() noexcept;
+    /// Tells the engine of which senders it shall take other messages.
+    void note_sources() noexcept;
     [[nodiscard]] bool say(std::uint16_t to, std::uint64_t tag, const void* word,
                            std::size_t octets) noexcept;
     [[nodiscard]] bool answer_own(Arrival& arrival) noexcept;
@@ -345,6 +352,7 @@ private:
     bool leave_pushed_ = false;
     std::uint64_t words_dropped_ = 0;
     int events_aside_ = 0;
+    std::uint32_t source_note_ = 0;  ///< the last abi::SourceNote
     bool checks_collectives_ = true;
     Nanos collective_patience_ = kNever;
     bool offloads_collectives_ = false;

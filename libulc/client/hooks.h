@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "abi/placement.h"
 #include "base/units.h"
 
 namespace ulc::client {
@@ -34,6 +35,10 @@ struct Hooks {
     /// Lets the engine hand over messages of one packet as frames, or not any more. Returns 0 or an
     /// Err number. nullptr: it cannot.
     int (*lend_frames)(void* context, bool lend) = nullptr;
+    /// Ends the use of a place that the placer named for a message of `source` that is arriving.
+    /// Returns 0: nothing is written there any more. kAgain: its completion was written. kTimeout:
+    /// the engine is stuck, and still has the place. nullptr: the engine asks no placer.
+    int (*forget_place)(void* context, std::uint16_t source, const abi::Place& place) = nullptr;
     /// Notes that the thread begins to compute, or polls again; its helper polls an embedded engine
     /// meanwhile. nullptr: the engine runs elsewhere.
     void (*computes)(void* context, bool begins) = nullptr;

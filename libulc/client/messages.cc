@@ -148,6 +148,41 @@ int Endpoint::cancel(ulc_request* memory) noexcept {
     return ULC_ERR_AGAIN;
 }
 
+int Endpoint::move_payload(ulc_request* memory, unsigned char* copy,
+                           std::uint64_t octets) noexcept {
+    Request& request = Request::of(memory);
+    switch (request.state) {
+        case RequestState::kDone:
+        case RequestState::kSubmitted:
+            return ULC_ERR_AGAIN;
+        case RequestState::kPosted:
+        case RequestState::kArriving:
+        case RequestState::kForming:
+            return ULC_ERR_INVALID;
+        case RequestState::kQueued:
+        case RequestState::kAnnounced:
+            break;
+    }
+    if (octets < request.capacity) return ULC_ERR_LIMIT;
+    request.read(0, copy, request.capacity);
+    request.lies_in(Pieces::one(copy, request.capacity));
+    return ULC_OK;
+}
+
+int Endpoint::abandon_receive(ulc_request* memory) noexcept {
+    Request& request = Request::of(memory);
+    if (request.state == RequestState::kDone) return ULC_ERR_AGAIN;
+    if (request.state == RequestState::kPosted) return cancel(memory);
+    if (request.state != RequestState::kArriving) return ULC_ERR_INVALID;
+    auto* const collector = std::exchange(request.collector, nullptr);  // as in cancel()
+    if (const int error = inbox_.abandon(request); error != ULC_OK) {
+        request.collector = collector;
+        return error;
+    }
+    if (inbox_.first_to_ask() != nullptr) answer_announced();
+    return ULC_OK;
+}
+
 bool Endpoint::collect(Request& request) noexcept {
     if (request.collector != nullptr) return false;
     request.collector = &collector_;

@@ -402,7 +402,7 @@ ULC_API int ulc_collect(ulc_endpoint* ep, ulc_request* req);
  * under way. */
 ULC_API ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status);
 
-/* Takes back a receive that has not matched. Errors: AGAIN if it has matched (test it instead). */
+/* Takes back a receive that has not matched. Errors: AGAIN if it has matched (ulc_memory.h). */
 ULC_API int ulc_cancel(ulc_endpoint* ep, ulc_request* req);
 
 /* Takes the first matching message that no receive has taken, without a second copy. Fills *status
@@ -454,9 +454,9 @@ ULC_API void ulc_free(ulc_endpoint* ep, void* memory);
  * after ulc_send(). ulc_wait_for() and the end of a collective leave no submission unseen.
  *
  * Errors, negated: an error that ended the endpoint; or LIMIT, which does not end it: messages
- * without a receive have filled the memory allowed to them (1 GiB, or ULC_UNEXPECTED_BYTES).
- * Receive some and go on; nothing is lost. Cost: no system call, except a look whether the
- * engine's process lives while it has shown no life for 4 ms. */
+ * without a receive fill 1 GiB, or ULC_UNEXPECTED_BYTES. Receive some and go on; nothing is lost.
+ * One sender's fill at most as much as is left; then it waits. Cost: no system call, except a look
+ * whether the engine's process lives while it has shown no life for 4 ms. */
 ULC_API int ulc_poll(ulc_endpoint* ep);
 /* Returns how many polls in succession found nothing, not even a frame of a long message (an
  * embedded engine's). A wait loop of the program's own yields its core after many of them. */
@@ -471,10 +471,10 @@ ULC_API unsigned ulc_empty_polls(const ulc_endpoint* ep);
  *   PEER_SILENT the same; it does not answer
  *   EXCLUDED    ulc_set_hold() at either node has ended the relation with rank `source`
  *   TRUNCATED   a message of `count` bytes from rank `source` is longer than its receive
+ *   LIMIT       messages of rank `source` hold `count` bytes, and it waits until some are received
  *   PEER_LEFT, PEER_DIED   the last `count` unicasts to rank `source`, which is gone, were not
  *               acknowledged, whether or not they had a request; comes in parts; not for links
- * It must not call functions of this endpoint. NULL: no handler, as after ulc_open(). Source:
- * GAMMA §4.5.5. */
+ * It must not call functions of this endpoint. NULL: no handler, as after ulc_open(). */
 typedef void (*ulc_error_handler)(void* context, int error, uint16_t source, uint64_t count);
 ULC_API void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* context);
 

@@ -62,28 +62,36 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
     Rank first_blocked = kNoRank;
     blocked_ = false;
     unfinished_ = false;
+    bool waits = false;  // some source has more, and is not stopped
     while (true) {
         const Rank rank = member.next_source();
         if (rank == kNoRank) break;
         if (rank == first_blocked || budget == 0) {  // every other source had its turn
-            unfinished_ = true;
+            unfinished_ = waits || budget == 0;
             break;
+        }
+        if (is_stopped(rank)) [[unlikely]] {
+            if (first_blocked == kNoRank) first_blocked = rank;
+            continue;
         }
         urtp::ReadyPacket packet;
         bool more = true;
         for (unsigned n = 0; more && n < kSourceBurstMax && budget > 0; ++n) {
             if (!member.front(rank, packet)) break;
             if (waits_for_receive(rank, packet, now)) [[unlikely]] {
+                waits = true;
                 if (first_blocked == kNoRank) first_blocked = rank;
                 break;
             }
             if (!deliver(rank, packet, cq, counters)) {
                 blocked_ = true;
+                waits = true;
                 moved |= std::exchange(delivered_part_, false);
                 if (first_blocked == kNoRank) first_blocked = rank;
                 break;
             }
-            more = member.pop(rank, now);
+            more = member.pop(rank, now) && !is_stopped(rank);
+            waits |= more && n + 1 == kSourceBurstMax;
             --budget;
             moved = true;
         }
@@ -123,6 +131,10 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     if (packet.first()) {
         source.place = place_of(rank, packet);
         open_message(source, packet);
+    } else if (source.open && source.forgotten && continues(source, packet)) [[unlikely]] {
+        source.done += packet.length;
+        source.open = !packet.last();
+        return true;
     }
     if (!source.open) {
         counters.add(Counter::drop_framing);
@@ -314,6 +326,7 @@ void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
     source.has_tag = packet.has_tag();
     source.stream = packet.stream;
     source.whole = false;
+    source.forgotten = false;
     if (source.place) return;
     if (source.length == 0 || source.length > arena_.octets() / 2) return;
     const auto octets = static_cast<std::uint32_t>(source.length);
@@ -402,7 +415,7 @@ bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
         source.open = false;
         return true;
     }
-    if (source.done > 0 || source.place) {
+    if ((source.done > 0 && !source.forgotten) || source.place) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
         out->kind = abi::CompletionKind::kMessage;
@@ -467,23 +480,6 @@ bool Deliverer::release(std::uint32_t offset) noexcept {
             return false;
     }
     return false;
-}
-
-void Deliverer::begin_source(Rank source) noexcept {
-    if (source >= index_.size() || index_[source] == 0) return;
-    forget(source);
-    sources_[index_[source] - 1U].open = true;
-}
-
-void Deliverer::forget(Rank source) noexcept {
-    if (source >= index_.size() || index_[source] == 0) return;
-    Source& state = sources_[index_[source] - 1U];
-    state.unpacked = 0;
-    if (state.sink && offloads_ != nullptr) offloads_->arrived(state.sink, true);
-    state.sink = {};
-    leave_place(state);
-    give_back(state);
-    state.open = false;
 }
 
 }  // namespace ulc::engine

@@ -12,6 +12,9 @@
 // the source. Each source that has sent owns one packet-sized block of the arena (decision 8), so
 // the unconsumed data of one source cannot stop another; reserves take at most half of the arena.
 //
+// The client may have the messages of one source stopped, so that what it has no receive for cannot
+// use up the memory for those of others. They stay in the Transport then, too.
+//
 // Packets of one source arrive message by message (docs/PROTOCOL.md §6.1), so there is one open
 // message a source. A source that breaks this is counted (drop_framing) and damages its own
 // messages only.
@@ -91,10 +94,14 @@ public:
     /// kPeerDied.
     void forget(Rank source) noexcept;
 
+    /// Sets which messages of the source are delivered. Others stay in the Transport.
+    void set_intake(Rank source, abi::Intake intake);
+
     /// True if nothing of the source waits, and nothing of any source waits for the client.
     [[nodiscard]] bool may_claim(Rank rank) const noexcept {
-        return rank < index_.size() && index_[rank] != 0 && !blocked_ &&
-               !sources_[index_[rank] - 1U].open;
+        if (rank >= index_.size() || index_[rank] == 0 || blocked_) return false;
+        const Source& source = sources_[index_[rank] - 1U];
+        return !source.open && source.intake == abi::Intake::kAll;
     }
     /// Returns the place of a message that is `length` bytes long and inside one packet; without
     /// a record: run() delivers it. complete() or unclaim() must follow. `framed`: the message is
@@ -152,6 +159,9 @@ public:
     /// go to the place that it named even after that.
     void set_placer(const abi::Placer* placer) noexcept { placer_ = placer; }
     [[nodiscard]] const abi::Placer* placer() const noexcept { return placer_; }
+    /// Ends the use of a place for the message of `source` that is arriving, whose rest is dropped
+    /// without a completion. Returns false if none arrives there.
+    bool forget_place(Rank source, const abi::Place& place) noexcept;
     /// True if some message goes to the place that its client named, or may.
     [[nodiscard]] bool placing() const noexcept { return places_ > 0 || placer_ != nullptr; }
     /// Returns where the payload of the next delivered packet goes, if not to its segment; nullptr:
@@ -201,6 +211,8 @@ private:
         bool open = false;
         bool whole = false;  ///< one block for the whole message
         bool has_tag = false;
+        bool forgotten = false;  ///< the client gave back the place of the open message
+        abi::Intake intake = abi::Intake::kAll;
         void fields(state::Archive& archive);
     };
 
@@ -226,6 +238,13 @@ private:
     bool deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                         abi::CompletionProducer& cq, Counters& counters);
     void leave_place(Source& source) noexcept;
+    /// True if the client does not take the source's next packet.
+    [[nodiscard]] bool is_stopped(Rank rank) const noexcept {
+        if (index_[rank] == 0) return false;
+        const Source& source = sources_[index_[rank] - 1U];
+        return source.intake != abi::Intake::kAll &&
+               !(source.intake == abi::Intake::kToEnd && source.open);
+    }
     [[nodiscard]] bool waits_for_receive(Rank rank, const urtp::ReadyPacket& packet, Nanos now);
     void note_passed(Rank rank, bool has_tag, std::uint64_t tag,
                      const abi::CompletionProducer& cq) noexcept {

@@ -35,6 +35,7 @@ bool Deliverer::waits_for_receive(Rank rank, const urtp::ReadyPacket& packet, Na
 
 std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) const {
     const bool known = rank < index_.size() && index_[rank] != 0;
+    if (known && is_stopped(rank)) return nullptr;
     const Source* source = known ? &sources_[index_[rank] - 1U] : nullptr;
     const bool open = source != nullptr && source->open;
     if (packet.first()) {
@@ -48,6 +49,15 @@ std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) con
     }
     const bool goes_on = open && source->place && continues(*source, packet);
     return goes_on ? source->place.contiguous(source->done, packet.length) : nullptr;
+}
+
+bool Deliverer::forget_place(Rank rank, const abi::Place& place) noexcept {
+    if (rank >= index_.size() || index_[rank] == 0) return false;
+    Source& source = sources_[index_[rank] - 1U];
+    if (!source.open || !source.place || source.place != place) return false;
+    leave_place(source);
+    source.forgotten = true;
+    return true;
 }
 
 // The client has made it the message of a receive. It gets one more completion, when the message is

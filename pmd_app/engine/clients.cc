@@ -140,8 +140,34 @@ void notify_client(Core& core, Endpoint& endpoint) {
     }
 }
 
+namespace {
+
+/// Obeys the note of the client about a source, if there is a new one. A kExpect follows each note,
+/// so this endpoint has a turn.
+void obey_note(Core& core, Endpoint& endpoint) {
+    abi::EndpointControl& page = endpoint.region.control();
+    const std::uint32_t word = page.source_note.load(std::memory_order_acquire);
+    if (word == endpoint.source_note) [[likely]]
+        return;
+    endpoint.source_note = word;
+    abi::SourceNote note{};
+    if (!abi::SourceNote::read(word, note) || endpoint.member == nullptr ||
+        note.source >= endpoint.member->size()) {
+        core.counters.add(Counter::client_bad_record);
+        ++endpoint.errors;
+    } else if (note.intake == abi::Intake::kAll || endpoint.gone[note.source] == kHere) {
+        endpoint.deliverer->set_intake(note.source, note.intake);
+        if (note.intake == abi::Intake::kNone) core.counters.add(Counter::client_stalled);
+        endpoint.work |= kWorkDeliver;
+    }
+    page.note_taken.store(word, std::memory_order_release);
+}
+
+}  // namespace
+
 [[gnu::flatten]] bool serve(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
+    if (endpoint.taking && endpoint.reachable) obey_note(core, endpoint);
     if ((endpoint.work & kWorkDeliver) != 0 && endpoint.member != nullptr &&
         deliver(core, endpoint, now)) {
         endpoint.work |= kWorkTransmit;  // returned space may make an ACK due

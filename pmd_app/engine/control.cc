@@ -386,6 +386,7 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
     endpoint.gone[rank] = how;
     endpoint.gone_unreported.push_back(rank);
     endpoint.sends.peer_gone(rank, endpoint.net->port.pool);
+    endpoint.deliverer->set_intake(rank, abi::Intake::kAll);
     endpoint.member->peer_gone(
         rank, how == kGoneLeft ? urtp::EventKind::kPeerLeft : urtp::EventKind::kPeerDied, now);
     endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;

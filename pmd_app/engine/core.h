@@ -100,6 +100,7 @@ struct Endpoint {
     EndpointId handle = 0;
     Interrupt interrupt;  ///< upcall of its client; none: not requested, or the client is gone
     abi::Region region;
+    std::uint32_t source_note = 0;  ///< the last abi::SourceNote of its client that was obeyed
     SendQueue sends;
     std::unique_ptr<Deliverer> deliverer;
     std::unique_ptr<Offloads> offloads;  ///< from its first schedule on

@@ -220,6 +220,14 @@ void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     if (endpoint->net->lands()) core_->quiet_until = 0;
 }
 
+bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) noexcept {
+    Endpoint* endpoint = core_->find(id);
+    if (endpoint == nullptr || !endpoint->reachable) return false;
+    if (!endpoint->deliverer->forget_place(source, place)) return false;
+    update_landing(*endpoint);
+    return true;
+}
+
 void Engine::lend_frames(EndpointId id, bool lend) {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->reachable) return;

@@ -114,6 +114,10 @@ public:
     /// endpoint was admitted with Reach::kProcess. Unknown endpoints are ignored.
     void set_placer(EndpointId endpoint, const abi::Placer* placer) noexcept;
 
+    /// Ends the use of a place that the placer named, as abi::EngineEntry::forget_place(). Returns
+    /// true if a message was arriving there. The caller's thread has the engine.
+    bool forget_place(EndpointId endpoint, Rank source, const abi::Place& place) noexcept;
+
     /// Lets the endpoint's client get messages of one packet as frames (endpoint/frame_loans.h), or
     /// not any more. Admitted with Reach::kProcess. Unknown endpoints are ignored.
     void lend_frames(EndpointId endpoint, bool lend);

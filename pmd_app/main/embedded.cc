@@ -69,6 +69,7 @@ constexpr abi::EngineEntry kEntry{
     poll,
     set_interrupt,
     lend_frames,
+    forget_place,
     computes,
     close,
 };

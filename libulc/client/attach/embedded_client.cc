@@ -63,6 +63,11 @@ int lend_frames(void* context, bool lend) noexcept {
     return link->entry->lend_frames(link->engine, link->endpoint, lend ? 1 : 0);
 }
 
+int forget_place(void* context, std::uint16_t source, const abi::Place& place) noexcept {
+    auto* link = static_cast<Link*>(context);
+    return link->entry->forget_place(link->engine, link->endpoint, source, &place);
+}
+
 void computes(void* context, bool begins) noexcept {
     auto* link = static_cast<Link*>(context);
     link->entry->computes(link->engine, begins ? 1 : 0);
@@ -156,6 +161,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         hooks.yield = yield_core;
         hooks.interrupts = interrupts;
         hooks.lend_frames = lend_frames;
+        hooks.forget_place = forget_place;
         hooks.computes = computes;
         hooks.now = monotonic_now;
         hooks.close = close_link;

@@ -81,7 +81,8 @@ public:
     }
     /// Gives the inbox what the peer's ring has. False: there is no memory for the next message.
     [[nodiscard]] bool drain(std::uint16_t from) noexcept;
-    /// The same of all rings. Returns how many messages; *stalled is set if there is no memory.
+    /// Drains the rings of all senders but those that are stopped (shares.cc). Returns how many
+    /// messages; *stalled is set if there is no memory.
     unsigned drain_all(bool* stalled) noexcept;
 
     /// Calls say(peer, offer) for rings whose senders do not know them; say returns false if it

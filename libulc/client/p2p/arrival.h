@@ -9,9 +9,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "abi/placement.h"
 #include "abi/records.h"
 #include "client/list.h"
 #include "client/p2p/request.h"
@@ -72,6 +74,7 @@ struct Arrival {
     bool asked;          ///< the rest is asked for, or comes unasked
     bool ask_due;        ///< in the inbox's list of those to ask for
     bool retired;        ///< only its Ask is left to be sent
+    bool awaited;        ///< the application waits for all of it: its data are in no share
     Listed listed;       ///< by `open`
     unsigned char inline_octets[abi::kInlineOctetsMax];
 };
@@ -101,6 +104,17 @@ inline void copy_into(Request& request, std::uint64_t at, const unsigned char* p
     } else {
         scatter(request.pieces, request.piece_count, at, payload, length);
     }
+}
+
+/// Returns the buffer of a receive from byte `skip` on.
+inline abi::Place place_of(const Request& request, std::uint64_t skip) noexcept {
+    static_assert(sizeof(abi::Piece) == sizeof(ulc_piece) &&
+                  offsetof(abi::Piece, length) == offsetof(ulc_piece, length) &&
+                  abi::kPiecesMax == kPiecesMax);
+    return {.base = reinterpret_cast<std::byte*>(request.buffer),
+            .pieces = reinterpret_cast<const abi::Piece*>(request.pieces),
+            .count = request.piece_count,
+            .skip = skip};
 }
 
 /// Sets the message of a receive.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Looks at, takes, claims and discards messages that have arrived and met no receive.
+#include "base/check.h"
 #include "client/p2p/inbox.h"
 
 namespace ulc::client {
@@ -35,13 +36,57 @@ void Inbox::receive_claimed(Request& request, Arrival& arrival) noexcept {
 void Inbox::discard(Arrival& arrival) noexcept {
     claimed_.remove(arrival);
     arrival.claimed = false;
+    throw_away(arrival);
+}
+
+// Nothing of the message is wanted any more. Its parts on their way are taken and forgotten.
+void Inbox::throw_away(Arrival& arrival) noexcept {
     arrival.discarded = true;
+    arrival.request = nullptr;
     if (arrival.announced && !arrival.asked) ask(arrival, 0);
-    if (arrival.listed == Listed::kOpen) {
-        drop_data(arrival);
-    } else {
+    if (arrival.ask_due) arrival.wanted = 0;
+    const bool more = arrival.announced && arrival.received < arrival.wanted;
+    if (arrival.listed != Listed::kOpen && !more) {
         retire(arrival);
+        return;
     }
+    drop_data(arrival);
+    judge_if_stopped(arrival.source);
+}
+
+Arrival* Inbox::arrival_of(const Request& request) noexcept {
+    for (const Listed which : {Listed::kOpen, Listed::kAsked, Listed::kAnnounced})
+        for (Arrival* a = matcher_.list(request.source, which).front(); a != nullptr;
+             a = OpenArrivals::next(*a))
+            if (a->request == &request) return a;
+    return nullptr;
+}
+
+// Ends the use of the place that the engine writes to. AGAIN: the message's completion comes.
+int Inbox::forget_place(const Arrival& arrival) noexcept {
+    return forgetter_.call == nullptr
+               ? int{ULC_ERR_AGAIN}
+               : forgetter_.call(forgetter_.context, arrival.source,
+                                 place_of(*arrival.request, arrival.received));
+}
+
+int Inbox::abandon(Request& request) noexcept {
+    Arrival* arrival = arrival_of(request);
+    ULC_CHECK(arrival != nullptr);
+    const bool has_place = arrival->placed && arrival->listed == Listed::kOpen;
+    const int forgotten = has_place ? forget_place(*arrival) : int{ULC_ERR_AGAIN};
+    if (forgotten == ULC_ERR_TIMEOUT) return forgotten;
+    if (forgotten == ULC_OK) {
+        arrival->received = arrival->until;  // the engine drops the rest, and says nothing of it
+        arrival->placed = false;
+        arrival->discarded = true;
+        arrival->request = nullptr;
+        part_ended(*arrival);
+    } else {
+        throw_away(*arrival);
+    }
+    request.done(ULC_ERR_CLOSED);
+    return ULC_OK;
 }
 
 int Inbox::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const void** view,
@@ -50,6 +95,11 @@ int Inbox::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const
     if (arrival == nullptr) return ULC_ERR_AGAIN;
     // The rest comes into memory of the library; a sender may wait for the Ask alone.
     if (arrival->announced && !arrival->asked) ask(*arrival, arrival->length);
+    if (!arrival->whole && !arrival->awaited) {
+        charge(*arrival, arrival->heap_capacity, 0);
+        arrival->awaited = true;
+        judge_if_stopped(arrival->source);
+    }
     if (!arrival->whole) return arrival->length > memory_limit_ / 2 ? ULC_ERR_LIMIT : ULC_ERR_AGAIN;
     matcher_.remove_unexpected(*arrival);
     taken_.push_back(*arrival);

@@ -46,6 +46,9 @@ bool Inbox::begin_job(std::uint16_t ranks) noexcept {
     try {
         senders_.assign(ranks, Sender{});
         to_hold_.reserve(ranks);
+        to_note_.reserve(ranks);
+        stopped_.clear();
+        stopped_.reserve(ranks);
     } catch (const std::bad_alloc&) {
         return false;
     }
@@ -80,6 +83,7 @@ Arrival* Inbox::new_arrival(std::uint16_t source, std::uint32_t stream,
     arrival->stream = stream;
     arrival->tag = tag;
     arrival->storage = Storage::kNone;
+    senders_[source].memory += sizeof(Arrival);
     return arrival;
 }
 
@@ -88,6 +92,7 @@ void Inbox::drop_data(Arrival& arrival) noexcept {
     if (arrival.storage == Storage::kHeap) {
         std::free(arrival.data);
         memory_used_ -= arrival.heap_capacity;
+        charge(arrival, arrival.heap_capacity, 0);
     } else if (arrival.storage == Storage::kArena) {
         arena_held_ -= static_cast<std::uint32_t>(arrival.length);
         give_back(arrival.arena_offset);
@@ -101,7 +106,9 @@ void Inbox::drop_data(Arrival& arrival) noexcept {
 // Releases the node and its data. It must be in no list.
 void Inbox::drop_arrival(Arrival& arrival) noexcept {
     drop_data(arrival);
+    senders_[arrival.source].memory -= sizeof(Arrival);
     free_.push_back(arrival);
+    judge_if_stopped(arrival.source);
 }
 
 // Makes the copy able to hold `octets`; it at least doubles. Returns false for lack of memory, or
@@ -118,6 +125,7 @@ bool Inbox::reserve_heap(Arrival& arrival, std::uint64_t octets) noexcept {
     arrival.heap_capacity = capacity;
     arrival.storage = Storage::kHeap;
     memory_used_ = memory_used_ - before + capacity;
+    charge(arrival, before, capacity);
     return true;
 }
 
@@ -201,7 +209,7 @@ Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned
         return Taken::kStalled;
     }
     count(*arrival, length);
-    matcher_.add_unexpected(*arrival);
+    add_unexpected(*arrival);
     return Taken::kYes;
 }
 
@@ -223,7 +231,7 @@ Inbox::Taken Inbox::on_first(const abi::CompletionRecord& record, const unsigned
     }
     if (block != kNoBlock) give_back(block);
     move_to(*arrival, Listed::kOpen);
-    if (arrival->request == nullptr) matcher_.add_unexpected(*arrival);
+    if (arrival->request == nullptr) add_unexpected(*arrival);
     return Taken::kYes;
 }
 
@@ -246,21 +254,6 @@ Request* Inbox::find_receive(const abi::Beginning& message) noexcept {
     if (request != nullptr && request->many) return nullptr;
     return request != nullptr && request->capacity >= message.length ? request : nullptr;
 }
-
-namespace {
-
-/// Returns the buffer of a receive from byte `skip` on.
-abi::Place place_of(const Request& request, std::uint64_t skip) noexcept {
-    static_assert(sizeof(abi::Piece) == sizeof(ulc_piece) &&
-                  offsetof(abi::Piece, length) == offsetof(ulc_piece, length) &&
-                  abi::kPiecesMax == kPiecesMax);
-    return {.base = reinterpret_cast<std::byte*>(request.buffer),
-            .pieces = reinterpret_cast<const abi::Piece*>(request.pieces),
-            .count = request.piece_count,
-            .skip = skip};
-}
-
-}  // namespace
 
 abi::Place Inbox::find_place(const abi::Beginning& message) noexcept {
     if (message.source >= matcher_.ranks()) return {};
@@ -407,8 +400,12 @@ bool Inbox::deliver(std::uint16_t source, std::uint64_t tag, const Pieces& paylo
     if (length > 0) whole.read(0, arrival->data, length);
     arrival->received = length;
     arrival->whole = true;
-    if (counts == Counts::kYes) count(*arrival, length);
-    matcher_.add_unexpected(*arrival);
+    if (counts == Counts::kNo) {
+        matcher_.add_unexpected(*arrival);
+        return true;
+    }
+    count(*arrival, length);
+    add_unexpected(*arrival);
     return true;
 }
 
@@ -440,6 +437,7 @@ void Inbox::give(Arrival& arrival, Request& request) noexcept {
     }
     if (!arrival.whole) {
         drop_data(arrival);  // the rest goes straight to the buffer
+        judge_if_stopped(arrival.source);
         return;
     }
     if (arrival.error != 0) {
@@ -462,6 +460,9 @@ bool Inbox::cancel(Request& request) noexcept {
 void Inbox::drop_open(std::uint16_t source, int error) noexcept {
     for (const Listed which : {Listed::kOpen, Listed::kAnnounced, Listed::kAsked}) {
         while (Arrival* arrival = matcher_.list(source, which).front()) {
+            // Its engine has left the place, but may not have reported that.
+            if (arrival->placed && which == Listed::kOpen && arrival->request != nullptr)
+                static_cast<void>(forget_place(*arrival));
             move_to(*arrival, Listed::kNot);
             break_off(*arrival, error);
         }

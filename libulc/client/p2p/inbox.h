@@ -18,8 +18,12 @@
 // Copies and Arrivals are bounded by `memory_octets`. At the bound the inbox takes no further
 // message (poll returns ULC_ERR_LIMIT) until the application receives some. Nothing is lost: the
 // engine's credit stops the senders.
+//
+// A sender's messages hold at most as much of that memory as is still free (shares.cc). The engine
+// takes no more messages of a sender above this share, and all others go on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -110,6 +114,17 @@ public:
             to_hold_.pop_back();
         }
     }
+    /// True if next_intake() has something, or may have.
+    [[nodiscard]] bool has_intakes() const noexcept {
+        return !to_note_.empty() || !stopped_.empty();
+    }
+    /// Names the next sender of which the engine shall take other messages than before.
+    /// Returns false if there is none.
+    [[nodiscard]] bool next_intake(std::uint16_t& source, abi::Intake& intake) noexcept;
+    /// Returns the messages of the sender that are taken.
+    [[nodiscard]] abi::Intake intake_of(std::uint16_t source) const noexcept {
+        return senders_[source].intake;
+    }
     /// Malformed announcements and rests so far.
     [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
     enum class Counts : std::uint8_t { kNo, kYes };
@@ -130,6 +145,15 @@ public:
     void receive_many(Request& many, int gone) noexcept;
     /// False: it has matched.
     [[nodiscard]] bool cancel(Request& request) noexcept;
+    /// Takes back the buffer of a receive that a message has begun to fill. The rest of the message
+    /// is thrown away. Errors: TIMEOUT (the engine is stuck, and the receive stays).
+    [[nodiscard]] int abandon(Request& request) noexcept;
+    /// Sets Hooks::forget_place() for places that place() returned.
+    struct Forgetter {
+        int (*call)(void* context, std::uint16_t source, const abi::Place& place) = nullptr;
+        void* context = nullptr;
+    };
+    void set_forgetter(const Forgetter& forgetter) noexcept { forgetter_ = forgetter; }
     /// Takes and releases a view, as ulc_take() and ulc_release() say.
     [[nodiscard]] int take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
                            const void** view, ulc_status* status) noexcept;
@@ -199,6 +223,20 @@ private:
     void count(Arrival& arrival, std::uint64_t octets) noexcept;
     void uncount(Arrival& arrival) noexcept;
     void judge_sender(std::uint16_t source) noexcept;
+    void add_unexpected(Arrival& arrival) noexcept;
+    /// Returns the memory that is free for messages without a receive.
+    [[nodiscard]] std::uint64_t unused() const noexcept {
+        return memory_limit_ - std::min(memory_used_, memory_limit_);
+    }
+    [[nodiscard]] abi::Intake due_intake(std::uint16_t source) noexcept;
+    void judge_share(std::uint16_t source) noexcept;
+    void judge_if_stopped(std::uint16_t source) noexcept {
+        if (senders_[source].intake != abi::Intake::kAll) judge_share(source);
+    }
+    void charge(const Arrival& arrival, std::uint64_t before, std::uint64_t after) noexcept;
+    void throw_away(Arrival& arrival) noexcept;
+    [[nodiscard]] int forget_place(const Arrival& arrival) noexcept;
+    [[nodiscard]] Arrival* arrival_of(const Request& request) noexcept;
     [[nodiscard]] Taken on_announcement(const abi::CompletionRecord& record,
                                         const unsigned char* payload, std::uint32_t length,
                                         std::uint32_t block) noexcept;
@@ -231,11 +269,19 @@ private:
         bool holds = false;
         bool told = false;    ///< the last word to it was Hold
         bool listed = false;  ///< in to_hold_
+        bool noted = false;   ///< in to_note_
+        abi::Intake intake = abi::Intake::kAll;
+        abi::Intake told_intake = abi::Intake::kAll;
+        std::uint64_t memory = 0;  ///< bytes of its Arrivals and of their copies
     };
     std::vector<Sender> senders_;         ///< by rank
     std::vector<std::uint16_t> to_hold_;  ///< capacity for all
-    std::uint32_t asked_ = 0;             ///< messages in the lists kAsked
-    std::size_t hold_turn_ = 0;           ///< into to_hold_
+    std::vector<std::uint16_t> to_note_;  ///< the engine shall hear of them; capacity for all
+    std::vector<std::uint16_t> stopped_;  ///< not kAll; capacity for all
+    std::size_t stopped_turn_ = 0;        ///< into stopped_
+    Forgetter forgetter_;
+    std::uint32_t asked_ = 0;    ///< messages in the lists kAsked
+    std::size_t hold_turn_ = 0;  ///< into to_hold_
     std::uint64_t held_max_ = UINT64_MAX;
     std::uint64_t malformed_ = 0;
     ErrorHandler handler_;

@@ -30,31 +30,6 @@ std::uint64_t total_of(const abi::CompletionRecord& record) noexcept {
 
 }  // namespace
 
-// ---------------------------------------------------------------- what a sender's messages hold
-
-void Inbox::count(Arrival& arrival, std::uint64_t octets) noexcept {
-    arrival.counted += octets;
-    senders_[arrival.source].held += octets;
-    judge_sender(arrival.source);
-}
-
-void Inbox::uncount(Arrival& arrival) noexcept {
-    if (arrival.counted == 0) return;
-    senders_[arrival.source].held -= arrival.counted;
-    arrival.counted = 0;
-    judge_sender(arrival.source);
-}
-
-void Inbox::judge_sender(std::uint16_t source) noexcept {
-    Sender& sender = senders_[source];
-    const bool holds = sender.held > (sender.holds ? held_max_ / 2 : held_max_);
-    if (holds == sender.holds) return;
-    sender.holds = holds;
-    if (sender.listed) return;
-    sender.listed = true;
-    to_hold_.push_back(source);
-}
-
 // ---------------------------------------------------------------- Asks
 
 void Inbox::ask(Arrival& arrival, std::uint64_t up_to) noexcept {
@@ -157,7 +132,7 @@ void Inbox::begin_announced(Arrival& arrival, const unsigned char* head,
     Request* request =
         match({arrival.source, arrival.stream, arrival.tag, arrival.length, head, octets});
     if (request == nullptr) {
-        matcher_.add_unexpected(arrival);
+        add_unexpected(arrival);
         return;
     }
     join(arrival, *request);
@@ -166,7 +141,10 @@ void Inbox::begin_announced(Arrival& arrival, const unsigned char* head,
 
 void Inbox::announced_part_ended(Arrival& arrival) noexcept {
     const std::uint64_t wanted = arrival.request != nullptr ? arrival.wanted : arrival.length;
-    if (arrival.discarded) {
+    const bool more = arrival.asked && !arrival.ask_due && arrival.received < arrival.wanted;
+    if (arrival.discarded && more) {
+        move_to(arrival, Listed::kAsked);  // the rest is on its way
+    } else if (arrival.discarded) {
         retire(arrival);
     } else if (arrival.received < wanted) {
         move_to(arrival, arrival.asked ? Listed::kAsked : Listed::kAnnounced);
@@ -186,6 +164,7 @@ void Inbox::give_announced(Arrival& arrival, Request& request) noexcept {
     if (arrival.listed == Listed::kOpen ||
         (arrival.listed == Listed::kAsked && arrival.received < arrival.wanted)) {
         drop_data(arrival);  // the rest goes straight to the buffer
+        judge_if_stopped(arrival.source);
         return;
     }
     finish(request, arrival.length);

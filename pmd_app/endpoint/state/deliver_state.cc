@@ -6,6 +6,12 @@
 #include "endpoint/deliver.h"
 #include "endpoint/offload.h"
 
+namespace ulc::abi {
+
+constexpr Intake last_value(Intake) { return Intake::kNone; }
+
+}  // namespace ulc::abi
+
 namespace ulc::engine {
 
 void Sink::fields(state::Archive& archive) { ULC_STATE(archive, Sink, 1, (offload, step), ()); }
@@ -28,10 +34,10 @@ void Deliverer::Reserve::fields(state::Archive& archive) {
 }
 
 void Deliverer::Source::fields(state::Archive& archive) {
-    ULC_STATE(archive, Deliverer::Source, 2,
+    ULC_STATE(archive, Deliverer::Source, 3,
               (reserve, block, capacity, filled, done, length, tag, stream, unpacked, sink,
-               block_is_reserve, open, whole, has_tag),
-              (place));
+               block_is_reserve, open, whole, has_tag, intake),
+              (place, forgotten));
 }
 
 /// Returns whether a message that is being filled lies in a block that the engine holds.

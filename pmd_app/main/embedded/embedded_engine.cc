@@ -259,6 +259,14 @@ int lend_frames(EmbeddedEngine* engine, std::uint32_t endpoint, int lend) {
     return call(*engine, [&] { engine->core->lend_frames(endpoint, lend != 0); });
 }
 
+int forget_place(EmbeddedEngine* engine, std::uint32_t endpoint, std::uint16_t source,
+                 const abi::Place* place) {
+    bool arriving = false;
+    const int error =
+        call(*engine, [&] { arriving = engine->core->forget_place(endpoint, source, *place); });
+    return error != 0 || arriving ? error : static_cast<int>(Err::kAgain);
+}
+
 void computes(EmbeddedEngine* engine, int begins) {
     if (begins == 0) {
         engine->needs_helper.fetch_sub(kComputing, std::memory_order_relaxed);

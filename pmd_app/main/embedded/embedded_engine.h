@@ -80,6 +80,8 @@ int poll(abi::EmbeddedEngine* engine, std::uint32_t endpoint, const abi::Placer*
 int set_interrupt(abi::EmbeddedEngine* engine, std::uint32_t endpoint,
                   void (*interrupt)(void* context), void* context);
 int lend_frames(abi::EmbeddedEngine* engine, std::uint32_t endpoint, int lend);
+int forget_place(abi::EmbeddedEngine* engine, std::uint32_t endpoint, std::uint16_t source,
+                 const abi::Place* place);
 void computes(abi::EmbeddedEngine* engine, int begins);
 
 }  // namespace ulc::daemon

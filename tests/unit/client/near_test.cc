@@ -277,6 +277,41 @@ TEST_F(ClientNear, no_memory_keeps_messages_in_their_ring_and_later_ones_behind)
     EXPECT_EQ(lengths, (std::vector<std::size_t>{5, 30'000, 30'000, 30'000, 3}));
 }
 
+TEST_F(ClientNear, the_ring_of_a_sender_above_its_share_is_left) {
+    constexpr std::uint64_t kLimit = 8 * kNearBytes;
+    ScriptedEngine poor(kSmall, Limits{.unexpected_octets = kLimit});
+    ASSERT_EQ(poor.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    poor.form(1, 3);
+    ulc_endpoint* ep = poor.endpoint.get();
+    ASSERT_EQ(ulc_near_peer(ep, 0), ULC_OK);
+    answer(poor, 0);
+    poor.deliver_inline(0, kTag, "hello");
+    ep->poll();
+    NearSender sender(made.rbegin()->second);
+    const std::string text = pattern(30'000);
+    std::uint64_t sent = 0;
+    const auto fill = [&] {
+        for (int n = 0; n < 100; ++n) {
+            while (sender.send(1, kTag, Pieces::one(text.data(), text.size())))
+                sent += text.size();
+            EXPECT_GE(ep->poll(), 0) << "the limit of all is not reached";
+        }
+    };
+    fill();
+    EXPECT_GE(sent, kLimit / 2);
+    EXPECT_LE(sent, kLimit / 2 + 2 * kNearBytes) << "a lap, and what the ring still has";
+    const std::uint64_t stopped_at = sent;
+    std::string into(text.size(), '.');
+    for (std::uint64_t n = 0; n < stopped_at / text.size(); ++n) {
+        ulc_request request;
+        ASSERT_EQ(ulc_receive(ep, 0, kTag, UINT64_MAX, into.data(), into.size(), &request), ULC_OK);
+        ep->poll();
+        ASSERT_EQ(ulc_test(ep, &request, nullptr), ULC_OK);
+    }
+    fill();
+    EXPECT_GT(sent, stopped_at) << "it goes on when messages were received";
+}
+
 TEST_F(ClientNear, all_orders_of_ring_and_engine_are_the_order_of_sending) {
     connect();
     Prng random(7);

@@ -282,8 +282,6 @@ TEST(ClientLimits, at_the_memory_limit_poll_says_so_and_nothing_is_lost) {
     for (at += 8192; at < text.size(); at += 8192) {
         engine.deliver_block(1, 1, 0, text.substr(at, 8192), at, text.size());
         EXPECT_EQ(ep->poll(), 1);
-        while (engine.take_any().has_value())
-            ADD_FAILURE();
     }
     EXPECT_EQ(ulc_test(ep, &request, nullptr), ULC_OK);
     EXPECT_EQ(buffer, text);

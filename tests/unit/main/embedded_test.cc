@@ -193,6 +193,8 @@ TEST_F(Embedded, gives_up_on_a_round_that_does_not_return) {
     EXPECT_EQ(attach(*engine_, 0, &region, &layout, &second), timeout);
     EXPECT_EQ(set_interrupt(engine_, endpoint_, nullptr, nullptr), timeout);
     EXPECT_EQ(lend_frames(engine_, endpoint_, 1), timeout);
+    const abi::Place place{};
+    EXPECT_EQ(forget_place(engine_, endpoint_, 1, &place), timeout);
     EXPECT_EQ(poll(engine_, endpoint_, nullptr), abi::kRoundElsewhere);
     EXPECT_EQ(detach(engine_, endpoint_), timeout);
     all_.close(engine_);  // which cannot destroy it
