@@ -84,6 +84,16 @@ void Domain::start_progress() {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+bool Domain::forget(Region& region, const void* descriptor) noexcept {
+    const Guard hold(lock);
+    bool all = true;
+    for (Endpoint* endpoint : endpoints_) {
+        if (region.users > 0) endpoint->remote_memory().forget(region);
+        all &= endpoint->remote_memory().forget_local(descriptor);
+    }
+    return all;
+}
+
 bool Domain::progress() noexcept {
     const Guard hold(lock);
     bool moved = false;

@@ -51,6 +51,10 @@ public:
     void attach(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
     void detach(Endpoint& endpoint) noexcept { std::erase(endpoints_, &endpoint); }
 
+    /// Ends the use of memory that is being closed, as far as libulc allows it: by peers, as a
+    /// region, and by own operations that were given this descriptor. False: an engine that is
+    /// stuck may still write to it.
+    [[nodiscard]] bool forget(Region& region, const void* descriptor) noexcept;
     /// Polls the endpoints. Returns true if anything moved.
     bool progress() noexcept;
 

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "ofi/fabric.h"
 #include "ofi/info.h"
 #include "ofi/not_there.h"
+#include "ofi/say.h"
 
 namespace ulc::ofi {
 namespace {
@@ -207,6 +209,7 @@ int Endpoint::enable() {
         ep_ = nullptr;
         return -fi_error_of(error);
     }
+    ulc_set_error_handler(ep_, tell_of_stopped, this);
     int error = -fi_error_of(ulc_set_rendezvous(ep_, kRendezvousFrom, kUnexpectedMax));
     if (error == 0) error = peers_.join(ep_, *addresses_);
     if (error != 0) {
@@ -218,6 +221,16 @@ int Endpoint::enable() {
     error = rma_.defer_slots(deferred_);
     domain.attach(*this);
     return error;
+}
+
+void Endpoint::tell_of_stopped(void* context, int error, std::uint16_t source,
+                               std::uint64_t count) {
+    auto& endpoint = *static_cast<Endpoint*>(context);
+    if (error != ULC_ERR_LIMIT || std::exchange(endpoint.told_of_stopped_, true)) return;
+    say("rank %u takes no more messages of rank %u until some are received: those without a "
+        "receive hold %llu MiB. Receive earlier, or set ULC_UNEXPECTED_BYTES to more than 1 GiB.",
+        unsigned{endpoint.peers_.own_rank()}, unsigned{source},
+        static_cast<unsigned long long>(count >> 20));
 }
 
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** out, void* context) noexcept {

@@ -194,6 +194,9 @@ private:
     void advance_pulls() noexcept;
     /// Sends the messages that others were to read, unasked.
     void end_pulls() noexcept;
+    /// The ulc_error_handler: prints a sentence about the first source that has to wait.
+    static void tell_of_stopped(void* context, int error, std::uint16_t source,
+                                std::uint64_t count);
 
     const std::uint64_t caps_;
     ulc_endpoint* ep_ = nullptr;
@@ -212,6 +215,7 @@ private:
     OperationList stuck_;       ///< sends of such messages and of RMA that libulc takes later
     PullPeers pull_peers_;
     std::unordered_map<void*, Claimed> claimed_;  ///< by context
+    bool told_of_stopped_ = false;
     int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
     DroppedMessages dropped_;
     Rma rma_;

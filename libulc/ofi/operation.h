@@ -59,6 +59,10 @@ struct RmaState {
     std::uint64_t number;
     std::uint64_t data;  ///< target: completion data
     Region* region;      ///< target: what a long transfer uses
+    bool held;           ///< target: counts for its source
+    bool refused;        ///< target: the source knows that its data are dropped
+    bool given_back;     ///< initiator: its memory was closed, so data that come are dropped
+    const void* memory;  ///< initiator: descriptor of the memory that the answer fills; or nullptr
     Operation* other;    ///< kRma: the data to be sent, until then; kRmaData: its kRma
 };
 

@@ -3,6 +3,7 @@
 // which messages arrive. One endpoint at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -40,6 +41,9 @@ struct Sent {
     std::vector<unsigned char> bytes;
 };
 [[nodiscard]] const Sent& last_sent();
+
+/// Messages that no receive has taken.
+[[nodiscard]] std::size_t unexpected();
 
 /// Messages that receives, claims and discards have taken, and that begin with no header of the
 /// provider.

@@ -41,6 +41,7 @@ struct Goal {
     void* context;
     std::uint64_t flags;
     bool report;
+    const void* memory = nullptr;  ///< descriptor of what is filled
 };
 
 ssize_t start(fid_ep* ep, RmaKind kind, const Goal& goal, const Values& values,
@@ -67,16 +68,16 @@ ssize_t start(fid_ep* ep, RmaKind kind, const Goal& goal, const Values& values,
     iovec pieces[kPiecesMax];
     for (std::size_t i = 0; i < result.count; ++i)
         pieces[i] = {result.lists[i].addr, result.lists[i].count * bytes_each};
-    return endpoint.remote_memory().start({kind, pieces, result.count, goal.peer, goal.address,
-                                           goal.key, goal.context, goal.flags, 0, goal.report,
-                                           datatype, op, elements * bytes_each, operands});
+    return endpoint.remote_memory().start(
+        {kind, pieces, result.count, goal.peer, goal.address, goal.key, goal.context, goal.flags, 0,
+         goal.report, datatype, op, elements * bytes_each, operands, goal.memory});
 }
 
 constexpr Values kNone{nullptr, 0};
 
 /// Returns the goal of an operation whose flags are those of the endpoint.
 Goal plain(fid_ep* ep, fi_addr_t peer, std::uint64_t address, std::uint64_t key,
-           fi_datatype datatype, fi_op op, void* context) noexcept {
+           fi_datatype datatype, fi_op op, void* context, const void* memory = nullptr) noexcept {
     const auto& endpoint = *static_cast<Endpoint*>(ep);
     return {peer,
             address,
@@ -85,7 +86,8 @@ Goal plain(fid_ep* ep, fi_addr_t peer, std::uint64_t address, std::uint64_t key,
             op,
             context,
             endpoint.send_flags,
-            endpoint.reports_send(endpoint.send_flags)};
+            endpoint.reports_send(endpoint.send_flags),
+            memory};
 }
 
 /// Sets the goal of fi_atomicmsg and its like, whose flags stand in place of the endpoint's.
@@ -128,48 +130,54 @@ ssize_t inject(fid_ep* ep, const void* buffer, std::size_t count, fi_addr_t to,
 }
 
 ssize_t readwritev(fid_ep* ep, const fi_ioc* values, void**, std::size_t count, fi_ioc* result,
-                   void**, std::size_t result_count, fi_addr_t to, std::uint64_t address,
+                   void** memory, std::size_t result_count, fi_addr_t to, std::uint64_t address,
                    std::uint64_t key, fi_datatype datatype, fi_op op, void* context) noexcept {
-    return start(ep, RmaKind::kFetch, plain(ep, to, address, key, datatype, op, context),
-                 {values, count}, kNone, {result, result_count});
+    return start(
+        ep, RmaKind::kFetch,
+        plain(ep, to, address, key, datatype, op, context, memory_of(memory, result_count)),
+        {values, count}, kNone, {result, result_count});
 }
-ssize_t readwrite(fid_ep* ep, const void* buffer, std::size_t count, void*, void* result, void*,
-                  fi_addr_t to, std::uint64_t address, std::uint64_t key, fi_datatype datatype,
-                  fi_op op, void* context) noexcept {
+ssize_t readwrite(fid_ep* ep, const void* buffer, std::size_t count, void*, void* result,
+                  void* memory, fi_addr_t to, std::uint64_t address, std::uint64_t key,
+                  fi_datatype datatype, fi_op op, void* context) noexcept {
     const fi_ioc values{const_cast<void*>(buffer), count};
     fi_ioc old{result, count};
-    return readwritev(ep, &values, nullptr, 1, &old, nullptr, 1, to, address, key, datatype, op,
+    return readwritev(ep, &values, nullptr, 1, &old, &memory, 1, to, address, key, datatype, op,
                       context);
 }
-ssize_t readwritemsg(fid_ep* ep, const fi_msg_atomic* message, fi_ioc* result, void**,
+ssize_t readwritemsg(fid_ep* ep, const fi_msg_atomic* message, fi_ioc* result, void** memory,
                      std::size_t result_count, std::uint64_t flags) noexcept {
     Goal goal;
     if (const int error = goal_of(ep, *message, flags, goal); error != 0) return error;
+    goal.memory = memory_of(memory, result_count);
     return start(ep, RmaKind::kFetch, goal, {message->msg_iov, message->iov_count}, kNone,
                  {result, result_count});
 }
 
 ssize_t compwritev(fid_ep* ep, const fi_ioc* values, void**, std::size_t count,
-                   const fi_ioc* compare, void**, std::size_t compare_count, fi_ioc* result, void**,
-                   std::size_t result_count, fi_addr_t to, std::uint64_t address, std::uint64_t key,
-                   fi_datatype datatype, fi_op op, void* context) noexcept {
-    return start(ep, RmaKind::kCompare, plain(ep, to, address, key, datatype, op, context),
-                 {values, count}, {compare, compare_count}, {result, result_count});
+                   const fi_ioc* compare, void**, std::size_t compare_count, fi_ioc* result,
+                   void** memory, std::size_t result_count, fi_addr_t to, std::uint64_t address,
+                   std::uint64_t key, fi_datatype datatype, fi_op op, void* context) noexcept {
+    return start(
+        ep, RmaKind::kCompare,
+        plain(ep, to, address, key, datatype, op, context, memory_of(memory, result_count)),
+        {values, count}, {compare, compare_count}, {result, result_count});
 }
 ssize_t compwrite(fid_ep* ep, const void* buffer, std::size_t count, void*, const void* compare,
-                  void*, void* result, void*, fi_addr_t to, std::uint64_t address,
+                  void*, void* result, void* memory, fi_addr_t to, std::uint64_t address,
                   std::uint64_t key, fi_datatype datatype, fi_op op, void* context) noexcept {
     const fi_ioc values{const_cast<void*>(buffer), count};
     const fi_ioc compared{const_cast<void*>(compare), count};
     fi_ioc old{result, count};
-    return compwritev(ep, &values, nullptr, 1, &compared, nullptr, 1, &old, nullptr, 1, to, address,
+    return compwritev(ep, &values, nullptr, 1, &compared, nullptr, 1, &old, &memory, 1, to, address,
                       key, datatype, op, context);
 }
 ssize_t compwritemsg(fid_ep* ep, const fi_msg_atomic* message, const fi_ioc* compare, void**,
-                     std::size_t compare_count, fi_ioc* result, void**, std::size_t result_count,
-                     std::uint64_t flags) noexcept {
+                     std::size_t compare_count, fi_ioc* result, void** memory,
+                     std::size_t result_count, std::uint64_t flags) noexcept {
     Goal goal;
     if (const int error = goal_of(ep, *message, flags, goal); error != 0) return error;
+    goal.memory = memory_of(memory, result_count);
     return start(ep, RmaKind::kCompare, goal, {message->msg_iov, message->iov_count},
                  {compare, compare_count}, {result, result_count});
 }

@@ -29,11 +29,14 @@ ssize_t start(fid_ep* ep, const RmaCall& call) noexcept {
 /// Starts an operation whose flags are those of the endpoint.
 ssize_t start_plain(fid_ep* ep, RmaKind kind, const iovec* pieces, std::size_t count,
                     fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context,
-                    std::uint64_t more = 0, std::uint64_t data = 0) noexcept {
+                    std::uint64_t more = 0, std::uint64_t data = 0,
+                    const void* memory = nullptr) noexcept {
     const auto& endpoint = *static_cast<Endpoint*>(ep);
     const std::uint64_t flags = (kind == RmaKind::kRead ? 0 : endpoint.send_flags) | more;
-    return start(ep, {kind, pieces, count, peer, address, key, context, flags, data,
-                      endpoint.reports_send(endpoint.send_flags)});
+    RmaCall call{kind, pieces,  count, peer, address,
+                 key,  context, flags, data, endpoint.reports_send(endpoint.send_flags)};
+    call.memory = memory;
+    return start(ep, call);
 }
 
 /// fi_readmsg and fi_writemsg, whose flags stand in place of the endpoint's.
@@ -41,9 +44,18 @@ ssize_t start_message(fid_ep* ep, RmaKind kind, const fi_msg_rma& message,
                       std::uint64_t flags) noexcept {
     if (message.rma_iov_count != 1 || message.iov_count > kPiecesMax) return -FI_EINVAL;
     if (message.rma_iov[0].len != bytes_of(message.msg_iov, message.iov_count)) return -FI_EINVAL;
-    return start(ep, {kind, message.msg_iov, message.iov_count, message.addr,
-                      message.rma_iov[0].addr, message.rma_iov[0].key, message.context, flags,
-                      message.data, static_cast<Endpoint*>(ep)->reports_send(flags)});
+    RmaCall call{kind,
+                 message.msg_iov,
+                 message.iov_count,
+                 message.addr,
+                 message.rma_iov[0].addr,
+                 message.rma_iov[0].key,
+                 message.context,
+                 flags,
+                 message.data,
+                 static_cast<Endpoint*>(ep)->reports_send(flags)};
+    call.memory = memory_of(message.desc, message.iov_count);
+    return start(ep, call);
 }
 
 ssize_t start_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr_t to,
@@ -54,14 +66,15 @@ ssize_t start_inject(fid_ep* ep, const void* buffer, std::size_t length, fi_addr
         ep, {RmaKind::kWrite, &piece, 1, to, address, key, nullptr, FI_INJECT | more, data, false});
 }
 
-ssize_t read(fid_ep* ep, void* buffer, std::size_t length, void*, fi_addr_t from,
+ssize_t read(fid_ep* ep, void* buffer, std::size_t length, void* memory, fi_addr_t from,
              std::uint64_t address, std::uint64_t key, void* context) noexcept {
     const iovec piece{buffer, length};
-    return start_plain(ep, RmaKind::kRead, &piece, 1, from, address, key, context);
+    return start_plain(ep, RmaKind::kRead, &piece, 1, from, address, key, context, 0, 0, memory);
 }
-ssize_t readv(fid_ep* ep, const iovec* pieces, void**, std::size_t count, fi_addr_t from,
+ssize_t readv(fid_ep* ep, const iovec* pieces, void** memory, std::size_t count, fi_addr_t from,
               std::uint64_t address, std::uint64_t key, void* context) noexcept {
-    return start_plain(ep, RmaKind::kRead, pieces, count, from, address, key, context);
+    return start_plain(ep, RmaKind::kRead, pieces, count, from, address, key, context, 0, 0,
+                       memory_of(memory, count));
 }
 ssize_t readmsg(fid_ep* ep, const fi_msg_rma* message, std::uint64_t flags) noexcept {
     if ((flags & ~(kSendFlags | FI_MORE)) != 0) return -FI_EBADFLAGS;

@@ -61,6 +61,7 @@ bool Rma::describe(Operation& operation, const RmaCall& call, Rank to) noexcept 
     }
     operation.rma = {};
     operation.rma.kind = call.kind;
+    operation.rma.memory = returns_data(call.kind) ? call.memory : nullptr;
     operation.rma.awaited = 1;
     operation.rma.number = next_number_++;
     if (call.kind != RmaKind::kWrite || operation.capacity <= kRmaInlineMax) return true;

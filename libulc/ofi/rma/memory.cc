@@ -18,7 +18,8 @@ namespace {
 constexpr NotThere kNotThere;
 constexpr std::uint64_t kRemote = FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr std::uint64_t kAccess = FI_SEND | FI_RECV | FI_READ | FI_WRITE | kRemote;
-/// Time in which long transfers of peers may end before memory stays registered.
+/// Time in which replies that an engine of this process reads from memory may end before it stays
+/// registered.
 constexpr Nanos kCloseMax = 10 * kSecond;
 
 struct Memory : fid_mr {
@@ -39,6 +40,7 @@ int close_memory(fid* handle) noexcept {
     if (memory.listed) memory.domain.regions.remove(memory.key);
     memory.listed = false;
     // A transfer under way reads or writes the memory, which its owner frees after this.
+    if (!memory.domain.forget(memory.region, &memory)) return -FI_EBUSY;
     const Nanos deadline = now() + kCloseMax;
     while (memory.region.users > 0) {
         if (now() >= deadline) return -FI_EBUSY;

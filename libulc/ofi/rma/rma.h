@@ -46,7 +46,15 @@ struct RmaCall {
     std::uint8_t op = 0;
     std::uint64_t length = 0;  ///< bytes of memory at the target
     const unsigned char* operands = nullptr;
+    const void* memory = nullptr;  ///< descriptor of the local memory that is filled; or nullptr
 };
+
+/// Returns the first descriptor of a list that may be nullptr, as may be its entries.
+[[nodiscard]] inline const void* memory_of(void* const* descriptors, std::size_t count) noexcept {
+    for (std::size_t i = 0; descriptors != nullptr && i < count; ++i)
+        if (descriptors[i] != nullptr) return descriptors[i];
+    return nullptr;
+}
 
 class Rma {
 public:
@@ -63,13 +71,21 @@ public:
     void finish(Operation& operation, const ulc_status& status) noexcept;
     /// Sends what libulc did not take before.
     void send_again(Operation& operation) noexcept;
+    /// Ends the use of a region that is being closed: writes of peers that are still to come are
+    /// dropped, and replies to reads go on from copies. Replies that libulc cannot move stay.
+    void forget(Region& region) noexcept;
+    /// Drops what is still to come for operations that read into that local memory. False: an
+    /// engine that is stuck may still write to it.
+    [[nodiscard]] bool forget_local(const void* memory) noexcept;
+    /// Answers that came, or will come, for memory that was closed.
+    [[nodiscard]] std::uint64_t given_back() const noexcept { return given_back_; }
     /// Gives back the memory of the domain that peers' operations use. libulc's endpoints are
     /// closed.
     void end() noexcept;
     /// Binds a counter of FI_READ, FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE.
     void count_by(Counter& counter, std::uint64_t flags) noexcept;
     void detach_counters() noexcept;
-    void print_refused(std::uint16_t rank) const noexcept { refused_.print_total(rank); }
+    void print_refused(std::uint16_t rank) const noexcept;
     [[nodiscard]] const RefusedAccesses& refused() const noexcept { return refused_; }
 
 private:
@@ -119,6 +135,11 @@ private:
     /// Marks the region as in use by a long transfer. False: the source has too many.
     [[nodiscard]] bool hold(Region& region, Rank source) noexcept;
     void let_go(Operation& operation) noexcept;
+    void leave_region(Operation& operation) noexcept;
+    /// Takes a granted write's memory back. The data that come are dropped.
+    void withdraw(Operation& take, RmaResult why) noexcept;
+    /// Makes a reply send a copy, of at most `budget` bytes.
+    void detach_reply(Operation& reply, std::size_t& budget) noexcept;
 
     /// A rank of the job whose requests came.
     struct Source {
@@ -142,6 +163,7 @@ private:
     Counter* remote_read_counter_ = nullptr;
     Counter* remote_write_counter_ = nullptr;
     RefusedAccesses refused_;
+    std::uint64_t given_back_ = 0;
 };
 
 /// Tells what a peer may do at most with one atomic operation. Returns 0 or -FI_EOPNOTSUPP.

@@ -254,6 +254,7 @@ RmaResult Rma::start_take(const RmaRequest& request, Region& region, unsigned ch
         return RmaResult::kTooMany;
     }
     take->rma.region = &region;
+    take->rma.held = true;
     const int error = ulc_receivev(ep, number_of(source), write_data_tag(request.number),
                                    ~std::uint64_t{0}, take->pieces, 1, &take->request);
     if (error != ULC_OK) {
@@ -267,9 +268,16 @@ RmaResult Rma::start_take(const RmaRequest& request, Region& region, unsigned ch
 }
 
 void Rma::take_data(Operation& operation, const ulc_status& status) noexcept {
-    Region& region = *operation.rma.region;
     const Rank source = operation.peer;
     const bool arrived = status.error == ULC_OK || status.error == ULC_ERR_TRUNCATED;
+    if (operation.rma.region == nullptr) {  // closed meanwhile
+        if (arrived && !operation.rma.refused)
+            refuse(RmaResult::kNoKey, operation.rma.number, operation.ep, source);
+        let_go(operation);
+        endpoint_.pool_.release(operation);
+        return;
+    }
+    Region& region = *operation.rma.region;
     if (arrived && status.length == operation.capacity) {
         applied(region, true, (operation.flags & FI_REMOTE_CQ_DATA) != 0, operation.rma.data,
                 operation.capacity, source);
@@ -297,6 +305,7 @@ RmaResult Rma::start_give(const RmaRequest& request, Region& region, unsigned ch
         return RmaResult::kTooMany;
     }
     reply->rma.region = &region;
+    reply->rma.held = true;
     reply->rma.response = {RmaResponse::kVersion, static_cast<std::uint8_t>(RmaResult::kDone), 0};
     reply->pieces[0] = {&reply->rma.response, sizeof reply->rma.response};
     reply->pieces[1] = {first, static_cast<std::size_t>(request.length)};
@@ -375,33 +384,6 @@ void Rma::applied(Region& region, bool wrote, bool has_data, std::uint64_t data,
     if (has_data && endpoint_.receives_ != nullptr)
         endpoint_.receives_->add({nullptr, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, length,
                                   nullptr, data, 0, endpoint_.peers().address_of(source)});
-}
-
-bool Rma::hold(Region& region, Rank source) noexcept try {
-    std::size_t& held = held_[source];
-    if (held >= kRmaHeldMax) return false;
-    ++held;
-    ++region.users;
-    return true;
-} catch (const std::bad_alloc&) {
-    return false;
-}
-
-void Rma::let_go(Operation& operation) noexcept {
-    Region* region = std::exchange(operation.rma.region, nullptr);
-    if (region == nullptr) return;
-    const auto known = held_.find(operation.peer);
-    if (--known->second == 0) held_.erase(known);
-    --region->users;
-}
-
-void Rma::end() noexcept {
-    for (OperationList* list : {&endpoint_.operations_, &endpoint_.stuck_}) {
-        for (Operation* one = list->first(); one != nullptr; one = one->next) {
-            if (one->kind == Operation::Kind::kRmaTake || one->kind == Operation::Kind::kRmaReply)
-                let_go(*one);
-        }
-    }
 }
 
 }  // namespace ulc::ofi

@@ -235,22 +235,74 @@ TEST_F(RmaTest, data_of_another_length_than_announced_are_refused) {
     EXPECT_EQ(fi_cntr_read(remote_writes_), 0U);
 }
 
-TEST_F(RmaTest, memory_is_closed_when_no_transfer_uses_it) {
-    request(made(RmaKind::kLongWrite, 1, 5000), 0);
-    ASSERT_EQ(last_result(), RmaResult::kGo);
-    bool waited = false;
-    while_it_waits = [&] {
-        fuzz::arrive(1, write_data_tag(1), std::vector<unsigned char>(5000, 0x55));
-        waited = true;
-        while_it_waits = nullptr;
-    };
+// One request and silence, or data that come when the memory is another's.
+TEST_F(RmaTest, a_write_that_was_granted_neither_delays_the_close_nor_touches_the_memory_later) {
+    for (int i = 0; i < 3; ++i) {
+        request(made(RmaKind::kLongWrite, static_cast<std::size_t>(i), 5000), 0);
+        ASSERT_EQ(last_result(), RmaResult::kGo);
+    }
+    while_it_waits = [] { ADD_FAILURE() << "a peer holds up the close"; };
     EXPECT_EQ(fi_close(&region_->fid), 0);
     while_it_waits = nullptr;
-    EXPECT_TRUE(waited);
-    EXPECT_EQ(memory_[4999], 0x55);
-    EXPECT_EQ(last_result(), RmaResult::kDone);
+    EXPECT_EQ(last_result(), RmaResult::kNoKey) << "the peer knows";
+    for (const std::size_t number : {0, 2}) {
+        fuzz::arrive(1, write_data_tag(number), std::vector<unsigned char>(5000, 0x55));
+        poll();
+    }
+    EXPECT_TRUE(is_untouched());
+    EXPECT_EQ(fi_cntr_read(remote_writes_), 0U);
+    EXPECT_EQ(fuzz::unexpected(), 0U) << "the data do not wait for another receive";
+    EXPECT_EQ(static_cast<Endpoint*>(ep_)->remote_memory().refused().count(RmaResult::kNoKey), 3U);
     EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &region_, nullptr),
               0);
+}
+
+TEST_F(RmaTest, writes_that_were_withdrawn_count_for_their_source_until_their_data_come) {
+    for (std::size_t i = 0; i < kRmaHeldMax; ++i)
+        request(made(RmaKind::kLongWrite, i, 5000), 0);
+    ASSERT_EQ(last_result(), RmaResult::kGo);
+    EXPECT_EQ(fi_close(&region_->fid), 0);
+    EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), memory_.size(), FI_REMOTE_WRITE, 0, kKey, 0,
+                        &region_, nullptr),
+              0);
+    request(made(RmaKind::kLongWrite, kRmaHeldMax, 5000), 0);
+    EXPECT_EQ(last_result(), RmaResult::kTooMany);
+    fuzz::arrive(1, write_data_tag(3), std::vector<unsigned char>(5000, 0x55));
+    poll();
+    request(made(RmaKind::kLongWrite, kRmaHeldMax, 5000), 0);
+    EXPECT_EQ(last_result(), RmaResult::kGo);
+}
+
+TEST_F(RmaTest, an_answer_for_memory_that_was_closed_is_dropped_and_counted) {
+    fi_addr_t other = FI_ADDR_NOTAVAIL;
+    unsigned char name[kAddressBytes];
+    std::size_t length = sizeof name;
+    ASSERT_EQ(fi_getname(&ep_->fid, name, &length), 0);
+    name[7] = 1;  // the rank
+    ASSERT_EQ(fi_av_insert(addresses_, name, 1, &other, 0, nullptr), 1);
+    auto gone = std::make_unique<std::vector<unsigned char>>(512);
+    fid_mr* local = nullptr;
+    ASSERT_EQ(fi_mr_reg(domain_, gone->data(), gone->size(), FI_READ, 0, 0, 0, &local, nullptr), 0);
+    ASSERT_EQ(fi_read(ep_, gone->data(), 512, fi_mr_desc(local), other, 0, kKey, &local_), 0);
+    ASSERT_EQ(fi_fetch_atomic(ep_, nullptr, 1, nullptr, gone->data(), fi_mr_desc(local), other, 0,
+                              kKey, FI_UINT64, FI_ATOMIC_READ, &local_),
+              0);
+    ASSERT_EQ(fi_read(ep_, local_.data(), 512, nullptr, other, 0, kKey, &local_), 0);
+    EXPECT_EQ(fi_close(&local->fid), 0);
+    gone.reset();  // the address sanitizer finds a later write
+    std::vector<unsigned char> answer(4 + 512, 0x55);
+    std::fill(answer.begin(), answer.begin() + 4, 0);
+    answer[0] = 1;
+    fuzz::arrive(1, response_tag(0), answer);
+    EXPECT_EQ(completion(&local_, FI_RMA | FI_READ), 0) << "it completes all the same";
+    answer.resize(4 + 8);
+    fuzz::arrive(1, response_tag(1), answer);
+    EXPECT_EQ(completion(&local_, FI_ATOMIC | FI_READ), 0);
+    EXPECT_EQ(static_cast<Endpoint*>(ep_)->remote_memory().given_back(), 2U);
+    answer.resize(4 + 512, 0x55);
+    fuzz::arrive(1, response_tag(2), answer);
+    EXPECT_EQ(completion(&local_, FI_RMA | FI_READ), 0);
+    EXPECT_EQ(local_[511], 0x55) << "memory that was not closed is filled";
 }
 
 TEST_F(RmaTest, an_endpoint_that_is_closed_lets_go_of_memory) {
