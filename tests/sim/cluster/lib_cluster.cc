@@ -10,14 +10,22 @@ LibCluster::LibCluster(const ClusterConfig& config, std::uint16_t ranks,
     : cluster_(config) {
     if (ranks == 0) ranks = config.net.ports;
     placers_.resize(ranks);
+    links_.reserve(ranks);
     matched_.resize(config.net.ports);
     for (std::uint16_t rank = 0; rank < ranks; ++rank) {
         const auto node = static_cast<std::uint16_t>(rank % config.net.ports);
         const std::size_t index = cluster_.add_client(node);
         // The ring client of that index is not used: the region belongs to the endpoint.
         client::Hooks hooks;
-        hooks.context = &cluster_;
-        hooks.now = [](void* context) { return static_cast<SimCluster*>(context)->now(); };
+        links_.push_back({&cluster_, node, index});
+        hooks.context = &links_.back();
+        hooks.now = [](void* context) { return static_cast<Link*>(context)->cluster->now(); };
+        hooks.forget_place = [](void* context, std::uint16_t source, const abi::Place& place) {
+            const Link& link = *static_cast<Link*>(context);
+            const bool arriving = link.cluster->engine(link.node).forget_place(
+                link.cluster->endpoint(link.index), source, place);
+            return static_cast<int>(arriving ? Err::kOk : Err::kAgain);
+        };
         endpoints_.push_back(client::make_endpoint(cluster_.client(index).region(), hooks,
                                                    limits ? limits(rank) : client::Limits{}));
         ULC_CHECK(endpoints_.back() != nullptr);

@@ -55,7 +55,15 @@ private:
     Nanos act(std::uint16_t rank, Nanos now);
     void charge_matches(std::uint16_t node);
 
+    /// An endpoint's way to its engine: the context of its hooks.
+    struct Link {
+        SimCluster* cluster;
+        std::uint16_t node;
+        std::size_t index;  ///< number of its client
+    };
+
     SimCluster cluster_;
+    std::vector<Link> links_;
     std::vector<std::unique_ptr<ulc_endpoint>> endpoints_;
     std::vector<abi::Placer> placers_;  ///< by rank, of those in their engine's process
     std::vector<std::unique_ptr<Rank>> programs_;

@@ -5,6 +5,7 @@
 // receive is done, so the address sanitizer finds a later write.
 #include <gtest/gtest.h>
 #include <ulc.h>
+#include <ulc_memory.h>
 
 #include <algorithm>
 #include <deque>
@@ -251,6 +252,36 @@ TEST(Placing, two_that_stall_do_not_share_a_buffer) {
     EXPECT_EQ(lib.cluster().count(Counter::messages_placed), 2 * kEach);
     for (std::size_t n = 0; n < got.size(); ++n)
         EXPECT_EQ(buffers[n], Oracle::payload(got[n].tag, kLength)) << got[n].tag;
+    EXPECT_EQ(lib.shut_down(), 0U);
+}
+
+// A receive is taken back while frames are copied and land in its buffer, which is freed at once.
+TEST(Placing, a_buffer_that_was_taken_back_is_not_written_to) {
+    constexpr std::size_t kLength = 1U << 20;
+    LibCluster lib(config_of(14, 0.01));
+    ASSERT_TRUE(lib.form());
+    const std::vector<std::byte> payload = Oracle::payload(1, kLength);
+    auto buffer = std::make_unique<std::vector<std::byte>>(kLength);
+    ulc_request receive;
+    ulc_request sends[2];
+    ASSERT_EQ(ulc_receive(lib.endpoint(0), 1, 1, kAllBits, buffer->data(), kLength, &receive),
+              ULC_OK);
+    for (std::uint64_t tag = 1; tag <= 2; ++tag)
+        ASSERT_EQ(ulc_send(lib.endpoint(1), 0, tag, payload.data(), kLength, &sends[tag - 1]),
+                  ULC_OK);
+    const auto act = [](std::uint16_t, Nanos now) { return now + 20 * kMicrosecond; };
+    const auto begun = [&] {
+        return buffer->front() == payload.front() && (*buffer)[kLength / 4] == payload[kLength / 4];
+    };
+    ASSERT_TRUE(lib.run(5 * kSecond, begun, act));
+    ASSERT_EQ(ulc_test(lib.endpoint(0), &receive, nullptr), ULC_ERR_AGAIN);
+    ASSERT_EQ(ulc_abandon(lib.endpoint(0), &receive), ULC_OK);
+    buffer.reset();
+    std::vector<std::byte> next(kLength);
+    ASSERT_EQ(ulc_receive(lib.endpoint(0), 1, 2, kAllBits, next.data(), kLength, &receive), ULC_OK);
+    ASSERT_TRUE(lib.run(
+        20 * kSecond, [&] { return ulc_test(lib.endpoint(0), &receive, nullptr) == ULC_OK; }, act));
+    EXPECT_EQ(next, payload);
     EXPECT_EQ(lib.shut_down(), 0U);
 }
 
