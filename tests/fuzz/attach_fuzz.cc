@@ -50,7 +50,7 @@ abi::Hello good_hello() {
 void touch(abi::Region& region) {
     const abi::RegionLayout& layout = region.layout();
     auto* base = static_cast<volatile std::byte*>(region.base());
-    const std::array<std::pair<std::uint64_t, std::uint64_t>, 6> parts{{
+    const std::array<std::pair<std::uint64_t, std::uint64_t>, 7> parts{{
         {0, sizeof(abi::EndpointControl)},
         {layout.sq_offset, std::uint64_t{layout.sq_slots} * sizeof(abi::SubmissionRecord)},
         {layout.rq_offset, std::uint64_t{layout.rq_entries} * sizeof(std::uint32_t)},
