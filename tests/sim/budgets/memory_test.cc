@@ -88,7 +88,7 @@ TEST(MemoryBudget, an_endpoint_in_a_silent_job) {
 
 /// Returns the memory that an engine frees at its end: one endpoint in a job over that number of
 /// nodes, and a session in which both sides have sent; with the window and pool that scenarios of a
-/// thousand nodes set (docs/TESTING.md, Size).
+/// thousand nodes set (tests/sim/README.md).
 std::size_t engine_octets(std::uint16_t nodes) {
     ClusterConfig config;
     config.net.ports = nodes;

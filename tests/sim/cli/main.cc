@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ulc-sim: whole clusters of real engine objects in virtual time. docs/man/ulc-sim.1,
-// docs/TESTING.md.
+// tests/sim/README.md.
 
 #include "tests/sim/cli/commands.h"
 #include "tests/sim/schedule/check_schedule_command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Converts a scenario file (TOML) to an experiment. docs/TESTING.md has the keys;
+// Converts a scenario file (TOML) to an experiment. docs/man/ulc-sim.1 has the keys;
 // tests/sim/scenarios/ has examples.
 #pragma once
 

@@ -13,7 +13,8 @@ void add_check_schedule_command(tools::Command& app, int* exit_code) {
     auto command = app.add_subcommand(
         "check-schedule", "Prove collective schedules right, or show the first bad step");
     command.add_option("file", options->file,
-                       "A schedule as text (docs/TESTING.md); none: every algorithm that ships");
+                       "A schedule as text (tests/sim/schedule/text.h); none: every algorithm "
+                       "that ships");
     auto algorithm = command.add_option("--algorithm", options->algorithm,
                                         "One algorithm, as in allgather/ring");
     command.add_option("--ranks", options->ranks, "Every number of ranks from 1 to this (17)")
