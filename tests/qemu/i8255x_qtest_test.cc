@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests the 8255x driver's pure files against QEMU's models of the family, register by register and
-// frame by frame, without a guest: the test is the machine's processor.
+// frame by frame, without a guest: the test is the machine's processor. Five chips of the family:
+// identity, filter, frames of every size both ways, many ring sizes, a full ring, stop and start.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests the driver's pure files against QEMU's model of the 21143, register by register and frame
-// by frame, without a guest: the test is the machine's processor.
+// by frame, without a guest: the test is the machine's processor. Identity, PHY, filter, frames of
+// every size both ways, many ring sizes, a full ring, stop and start.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The attach server and its neighbours: who may connect, two engines on one path, links and files
-// in its way, ranks that die and leave a child of fork(), text that a client chose.
+// in its way, ranks that die and leave a child of fork(), text that a client chose. Also mode and
+// group of the socket, memory that its client resized, and the order of endpoint indices.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

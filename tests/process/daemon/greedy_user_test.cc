@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One user takes all that an engine gives: endpoints, memory, groups, jobs and joins. Another user
 // attaches and forms a job meanwhile, memory stays within what is configured, and the wire carries
-// few of the joins.
+// few of the joins. Needs root, else skipped.
 #include <gtest/gtest.h>
 #include <ulc.h>
 

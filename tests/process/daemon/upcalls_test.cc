@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Upcalls (ulc_upcall): a thread that computes and never enters libulc is interrupted, one that
 // polls never is, and a client that does not read its socket holds up no other. Two daemons over
-// memif, or engines inside the processes.
+// memif, or engines inside the processes. A loop is interrupted in a sleep of the C library, and
+// not inside malloc. The death of the engine interrupts it too.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <ulc_upcall.h>

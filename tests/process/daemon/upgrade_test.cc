@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The upgrade of a running engine by `ulc upgrade`: each refusal is one sentence after which the
 // old core goes on, and a core that takes over serves clients. Cores are copies of test_core.cc,
-// whose names choose what they do.
+// whose names choose what they do. Two ranks in full traffic lose, double and reorder nothing over
+// many upgrades, whose blackout has a limit. ULC_UPGRADE_SECONDS: length of that traffic;
+// tools/soak upgrades sets it.
 #include <gtest/gtest.h>
 #include <ulc.h>
 

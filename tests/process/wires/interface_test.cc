@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Packet ports whose interfaces change under them, in a network namespace of the test: renamed,
 // removed and made again, with another MAC address. A change is there when `ip` returns, and a port
-// sees it at its next look, so nothing here depends on time but the limits of waits.
+// sees it at its next look, so nothing here depends on time but the limits of waits. Needs root,
+// else skipped.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ports on a veth pair in network namespaces, between real processes: DPDK's af_packet driver, and
-// the packet port that takes its place.
+// the packet port that takes its place. Frames up to jumbo size arrive whole. A burst of the packet
+// port is one system call, and each side copies a byte once. Frames that the kernel refused leave
+// later without another send; those above the MTU of the path are given up. Frames for others,
+// tagged and long ones are counted. Needs root, else skipped.
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sys/socket.h>

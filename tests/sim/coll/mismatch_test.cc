@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests members of a collective that give different arguments: they are found and named, and no
-// member waits without end.
+// member waits without end. Also where all members wait, or only two know a length. A member that
+// comes late is no error.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests the engine's reaction to schedules that no correct client submits, or that are submitted
-// too late.
+// too late. Each refusal is counted, and no other memory is changed.
 #include <gtest/gtest.h>
 
 #include <cstring>

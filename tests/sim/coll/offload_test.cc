@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests collectives that the engine runs while the application computes: no rank polls, tests or
-// waits during that time.
+// waits during that time. Nine tenths of a long broadcast are hidden. Members start late, disagree,
+// die, or leave the group.
 #include <coll.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Engines tell their clients which processes their peers are (engine/near.cc).
+// Engines tell their clients which processes their peers are (engine/near.cc). They name ranks of
+// one engine and the ends of a link, also through a full ring and over an upgrade, and no others.
 #include <gtest/gtest.h>
 
 #include <algorithm>

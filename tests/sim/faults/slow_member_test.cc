@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A member of a group that is slow or silent: the sender learns which, and if it wants to, goes on
 // without it. The excluded member hears of it, and misses nothing silently (docs/PROTOCOL.md §8).
+// Members compute, have a line a tenth as fast, answer pings alone, or are not heard.
 #include <gtest/gtest.h>
 
 #include <array>

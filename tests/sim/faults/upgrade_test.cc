@@ -2,6 +2,7 @@
 // An upgrade of an engine changes nothing that can be seen: runs of one seed, without and with
 // upgrades, show the same frames at the same times, the same completions and the same counters.
 // After each upgrade the new engine exports what it imported (SimCluster::upgrade_node()).
+// ULC_UPGRADE_SEEDS: number of random scenarios.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests long payloads that a device reads in the arenas of a daemon's clients (Port::add_memory).
-// The simulated device refuses memory that it was not told of. The copies are a budget.
+// The simulated device refuses memory that it was not told of. The copies are a budget. A block is
+// the engine's until every receiver has it, also in chunks, under loss and over upgrades. A client
+// that changes its payload or dies harms no other message.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nodes with several links (port/bond_port.h, docs/protocol/NODES.md §8.6): bulk takes all links,
-// short messages pay nothing, and a cable that is pulled loses nothing.
+// short messages pay nothing, and a cable that is pulled loses nothing. Also links of different
+// speeds, shared processors, switches that learn addresses, links that say they are up and carry
+// nothing, and upgrades.
 #include <gtest/gtest.h>
 
 #include <algorithm>

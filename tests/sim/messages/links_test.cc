@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Links through whole engines (docs/PROTOCOL.md §13): records of clients, streams, slots and ends.
+// Both ends call at once; keys are wrong; nodes stop, die and come back; an UNLINK is lost to the
+// end; slots go from one peer to the next; one endpoint has a thousand links.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nodes in rows and columns (port/mesh_port.h, docs/protocol/NODES.md §8.8): messages between all
-// of them. Forwarders work, die, fall silent, or send hostile frames.
+// of them. Forwarders work, die, fall silent, or send hostile frames. A multicast comes once to
+// each node, two paths carry twice as much as one, and forged frames go no further.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first milestone: real engines, one lossy multicast, repaired.
+// Real engines and one lost multicast, which is repaired once, for the member that lost it alone. A
+// short multicast reaches both members of a node without a repair.
 #include <gtest/gtest.h>
 
 #include <cstring>

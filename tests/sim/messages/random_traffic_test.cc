@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // N engines, many seeds, every kind of traffic, faults on the wire. The oracle checks that each
 // message arrived exactly once, in order and whole; the pools show leaks. A failing case prints the
-// seed that replays it.
+// seed that replays it. ULC_SIM_SEEDS: number of seeds; ULC_SIM_SEED: one seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

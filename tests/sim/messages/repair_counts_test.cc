@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The figures of endpoints and peers (engine/figures.cc) name the rank that loses packets.
+// The figures of endpoints and peers (engine/figures.cc) name the rank that loses packets. They
+// also name the rank that does not acknowledge. Rows are bounded and only of the user that asks,
+// and their sums are the engine's counters.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests of the rings: laps, wrap of the 32-bit counters, hostile cursors, and two threads that also
-// sleep and wake each other.
+// Tests of the rings: laps, wrap of the 32-bit counters, hostile cursors, and two threads that
+// sleep, wake each other, and revoke the promise to poll at random instants. No record and no
+// notification is lost.
 #include "abi/slot_ring.h"
 
 #include <gtest/gtest.h>

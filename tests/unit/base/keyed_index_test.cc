@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// base/tables/keyed_index.h: against std::map, and what a search costs.
+// The hash table for keys that strangers choose (base/tables/keyed_index.h), against std::map. A
+// search looks at few places, whatever the keys.
 #include "base/tables/keyed_index.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The archive of an object's state: both directions, the schema, and octets that lie.
+// The archive of an object's state: both directions, the schema, and octets that lie. Damaged input
+// ends with a sentence and stays within bounds.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exception path's share of the engine's time, in virtual time.
+// The exception path's share of the engine's time, in virtual time. It has a fixed part of the time
+// while ULC's own frames come, all of it while none come, and a smaller part of a processor that it
+// shares.
 #include "dpdk/kernel/work_share.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receives of many messages (ulc_receive_many), against a scripted engine.
+// Receives of many messages (ulc_receive_many), against a scripted engine. Their place among other
+// receives, parts of messages that come in chunks or are announced, cancel, and the death of a
+// peer. Random receives and messages are compared with plain lists.
 #include <gtest/gtest.h>
 
 #include <algorithm>

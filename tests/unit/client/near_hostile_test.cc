@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rings of a peer that does not keep to the rules of near.h.
+// Rings of a peer that does not keep to the rules of near.h. A malformed record, cursor or offer is
+// counted and ends the use of its ring; all other traffic goes on.
 #include "tests/unit/client/near.h"
 
 namespace ulc::client {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages through memory that two processes map (near_ring.h), and what a name may mean.
+// Messages through memory that two processes map (near_ring.h), and what a name may mean. Memory is
+// not mapped if it belongs to another user, to a process that the engine does not name, or shrank
+// before it was sealed; a file is not even opened.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>

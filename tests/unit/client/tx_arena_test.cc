@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The client's allocator of the tx arena (client/p2p/tx_arena.h): blocks never overlap, freed
+// blocks merge again, and only an allocated block is taken back.
 #include "client/p2p/tx_arena.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The allocator of an endpoint's receive arena (endpoint/rx_arena.h): all memory comes back, blocks
+// never overlap, and the client cannot free a block that it does not hold.
 #include "endpoint/rx_arena.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests long payloads that frames refer to instead of holding a copy (kSubmitDirect on a port that
-// gathers). Once a client hears that its send is done, no later frame may read the payload. The
-// test frees the payload then, so that the address sanitizer finds such a read.
+// Tests the send queue: order, the fast path of short messages, and the count of those that fail.
+// Most tests are of long payloads that frames refer to instead of holding a copy (kSubmitDirect on
+// a port that gathers). Once a client hears that its send is done, no later frame may read the
+// payload. The test frees the payload then, so that the address sanitizer finds such a read.
 #include "endpoint/send_queue.h"
 
 #include <gtest/gtest.h>

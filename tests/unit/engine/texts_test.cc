@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sentences of the engine reach the client whole (abi/put_text.h, EndpointControl::failure).
+// Sentences of the engine reach the client whole (abi/put_text.h, EndpointControl::failure). A
+// sentence that a name makes too long shows that it was cut.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rounds of express_sync() among up to 70 processes, with messages that take any time.
+// The rounds of express_sync() among up to 70 processes, with messages that take any time. Each
+// process sends log2 n messages, rounded up; none passes before all have begun; and each learns how
+// many messages were sent to it.
 #include <gtest/gtest.h>
 
 #include <bit>

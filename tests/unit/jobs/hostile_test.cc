@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A node on the wire that means harm, and the jobs of others: docs/PROTOCOL.md §7, §7.2.
+// A node on the wire that means harm, and the jobs of others: docs/PROTOCOL.md §7, §7.2. With and
+// without a key; engines of older versions; one MAC address twice. Few frames come back for those
+// that a stranger sends.
 #include <gtest/gtest.h>
 
 #include "tests/unit/jobs/bus.h"

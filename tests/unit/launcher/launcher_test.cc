@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Places found from launchers: the environment alone, and a conversation with a Hydra that this
-// test plays.
+// test plays. That Hydra may be silent, talk rubbish, or hang up.
 #include "launcher/launcher.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that other threads have an engine's thread make. When a call was made, the engine may sleep
-// again: nothing is left on the descriptor that wakes it.
+// again: nothing is left on the descriptor that wakes it. A call that the engine does not begin is
+// withdrawn.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/syscall.h>

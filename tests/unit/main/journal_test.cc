@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Log lines as systemd's journal gets them, read from a socket in its place.
+// Log lines as systemd's journal gets them, read from a socket in its place: priority, fields of a
+// client, and no field from a client's text. Lines go to stderr when the journal is gone.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages to systemd, read from the socket that NOTIFY_SOCKET names.
+// Messages to systemd, read from the socket that NOTIFY_SOCKET names. An engine says that it is
+// ready, alive, and stopping. Wrong variables, a full queue and a dead manager do not hold it up.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>

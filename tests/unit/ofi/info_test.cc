@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When libfabric hears that the provider is there: if an engine listens (ofi/info.h).
+// When libfabric hears that the provider is there: if an engine listens (ofi/info.h). The answer
+// is the same while many ranks connect to that engine at once.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The provider for libfabric under several threads, over lists in memory that have no lock. The
-// thread sanitizer sees each access that the provider does not serialise.
+// thread sanitizer sees each access that the provider does not serialise. FI_THREAD_SAFE serialises
+// all calls, DOMAIN and COMPLETION take no lock. Also the thread of FI_PROGRESS_AUTO, yields of an
+// idle queue, and poll sets.
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>

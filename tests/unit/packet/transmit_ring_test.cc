@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The transmit ring of a packet socket over a scripted kernel, which reads the slots as Linux does:
-// in order, and it stays at a slot that it refuses.
+// in order, and it stays at a slot that it refuses. Tests the pace of the tries, the time after
+// which a frame is given up, and that frames behind it leave.
 #include "packet/transmit_ring.h"
 
 #include <gtest/gtest.h>

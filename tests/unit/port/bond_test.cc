@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several links as one port (port/bond_port.h), over ports that are lists of frames.
+// Several links as one port (port/bond_port.h), over ports that are lists of frames. Frames are
+// shared by queue and speed; links go down and come back; each link has an address.
 #include <array>
 
 #include "tests/unit/port/bond_fixture.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The right to use all endpoints of a process (ports/endpoints.h), on scripted endpoints.
+// The right to use all endpoints of a process (ports/endpoints.h), on scripted endpoints. All
+// promises are revoked or none, all endpoints are borrowed or none, and an upcall amid a change is
+// put off.
 #include "ports/endpoints.h"
 
 #include <gtest/gtest.h>

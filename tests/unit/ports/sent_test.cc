@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which ports a report of failed messages names (ports/sent_ports.h).
+// Which ports a report of failed messages names (ports/sent_ports.h), for random messages and
+// reports against a model.
 #include "ports/sent_ports.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The counter page of an engine, as its readers take it from a descriptor.
+// The counter page of an engine, as its readers take it from a descriptor. A page that may shrink,
+// or shrank before it was sealed, is refused.
 #include "tools/ulc/watch/counter_page.h"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The words of `ulc doctor` on NICs, with folders made like /sys.
+// The words of `ulc doctor` on NICs, with folders made like /sys. NICs of bifurcated drivers (mlx4,
+// mlx5) stay with the kernel, others are to be bound. No advice raises an MTU.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

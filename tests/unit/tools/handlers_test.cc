@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Handlers that do not return, from the words that clients publish.
+// Handlers that do not return, from the words that clients publish. A handler is named after it has
+// run for a second. Words that name no handler are ignored, and the clock may wrap.
 #include "tools/ulc/watch/handlers.h"
 
 #include <gtest/gtest.h>

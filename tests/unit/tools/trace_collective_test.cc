@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The critical path of a collective, from the traces of three engines whose clocks differ.
+// The critical path of a collective through a repair, from the traces of three engines whose clocks
+// differ. Operations stay apart whose numbers exceed the bits of a tag.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counts the cache lines of a session that a short message touches on the fast path. The
-// pages of the session are protected. Each access faults, is noted, and is done alone: the trap
-// flag stops the processor behind it, and the pages are protected again. An instruction that
-// accesses two lines at once is noted for the first.
+// Counts the cache lines of a session that a short message touches on the fast path. The pages of
+// the session are protected. Each access faults, is noted, and is done alone: the trap flag stops
+// the processor behind it, and the pages are protected again. An instruction that accesses two
+// lines at once is noted for the first. The budget in the median:
+// two lines of the stream to a peer, and two of the rest of its session. x86-64 alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The order of control frames, one part alone (urtp/control_queue.h): sessions, streams and groups
+// have turns, and packets have one after a run of control frames.
 #include "tests/unit/urtp/parts_of_transport.h"
 
 namespace ulc::urtp {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The receiver, one part alone (urtp/receiver/receiver.h): order, window, gaps and requests, the
+// store of late packets, acknowledgements, and the end of a source.
 #include "tests/unit/urtp/parts_of_transport.h"
 
 namespace ulc::urtp {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The wait for late packets (urtp/receiver/reorder_wait.h): it grows with their lateness and with
+// spurious requests, and shrinks with needed repairs.
 #include "urtp/receiver/reorder_wait.h"
 
 #include <gtest/gtest.h>

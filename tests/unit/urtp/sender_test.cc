@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The sender, one part alone (urtp/sender/sender.h): numbers, retained packets, credit, repairs,
+// when a packet counts as lost, a silent tail, and the end of a stream.
 #include "tests/unit/urtp/parts_of_transport.h"
 
 namespace ulc::urtp {

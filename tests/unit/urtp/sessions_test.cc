@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Peers, groups and their lookup, one part alone (urtp/sessions.h): which frames are a peer's, and
+// how losses and ends are reported.
 #include "tests/unit/urtp/parts_of_transport.h"
 
 namespace ulc::urtp {

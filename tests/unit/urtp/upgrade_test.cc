@@ -2,6 +2,7 @@
 // The state of a transport is exported and imported at random turns of random traffic. Each frame
 // with its time, each delivery and each counter is as without, and export(import(x)) is x. Changed
 // octets end the import with a sentence, or make a transport that can be destroyed.
+// ULC_UPGRADE_SEEDS, ULC_UPGRADE_IMAGES: number of seeds and of changed states; ULC_SEED: one seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

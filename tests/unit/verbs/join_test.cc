@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups that a subnet manager hands out: RDMA ports on InfiniBand over a scripted librdmacm.
+// Groups that a subnet manager hands out: RDMA ports on InfiniBand over a scripted librdmacm. Each
+// status of a join is counted and tried again. Lost groups, groups that come back elsewhere, a
+// changed interface and a silent manager are followed. A start that fails says why.
 #include "tests/unit/verbs/manager.h"
 #include "tests/unit/verbs/ports.h"
 #include "verbs/device.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Opening an RDMA port: what is chosen, and the sentence for each thing that can be wrong.
+// Opening an RDMA port: what is chosen, and the sentence for each thing that can be wrong. Devices,
+// ports, GIDs, keys and limits are scripted. Also the MAC address and the group addresses of the
+// wire.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

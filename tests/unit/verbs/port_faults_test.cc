@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices and neighbours that lie to an RDMA port, and devices that fail.
+// Devices and neighbours that lie to an RDMA port, and devices that fail: error completions,
+// completions of no request, impossible lengths, forged sources, strangers, refused sends and
+// receives, an overrun completion queue, a GID that moves, a device that is gone. The queue pair is
+// reset within bounds, or the port ends, and every handle is given back.
 #include "tests/unit/verbs/ports.h"
 
 namespace ulc::verbs {

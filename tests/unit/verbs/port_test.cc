@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// port.h over RDMA ports of a fabric in memory: what two nodes send arrives, what a device or a
-// neighbour lies about does not.
+// Tests port.h over RDMA ports of a fabric in memory (fabric.h): frames of every length, groups,
+// nodes that were not heard of, nets of two EtherTypes. A burst takes one doorbell and few
+// completions, and the steady state allocates no memory. port_faults_test.cc has devices and
+// neighbours that lie.
 #include "tests/unit/verbs/ports.h"
 
 namespace ulc::verbs {
