@@ -16,6 +16,9 @@ constexpr std::uint32_t kGroupBit = 1U << 31;
 constexpr std::uint32_t kChunkOctetsMin = 4096;
 constexpr unsigned kBlockedMax = 64;  ///< blocked requests checked in one pass
 constexpr int kDoneMax = 1024;        ///< sends that one call finds done
+/// Sends out, above which none begins that the engine reads from the caller's memory. They take no
+/// memory that would run out, and only a client that polls hears that its receiver wants no more.
+constexpr std::uint32_t kDirectInFlightMax = 512;
 
 bool is_group(std::uint32_t stream) noexcept { return (stream & kGroupBit) != 0; }
 
@@ -234,6 +237,7 @@ void Outbox::fill(abi::SubmissionRecord& record, const Request& request, std::ui
 /// Submits a payload that is read in place.
 Outbox::Step Outbox::hand_whole(Request& request, std::uint8_t flag,
                                 std::uint32_t offset) noexcept {
+    if ((flag & abi::kSubmitDirect) != 0 && in_flight_ >= kDirectInFlightMax) return Step::kBlocked;
     const std::uint32_t cookie = take_cookie();
     if (cookie == kNoCookie) return Step::kBlocked;
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
