@@ -381,6 +381,28 @@ TEST_F(Client, a_failed_job_says_why_and_may_be_tried_again) {
     engine.form(0, 2);
 }
 
+// A receiver that wants no more says so in a message, which only a poll reads.
+TEST_F(Client, at_most_512_sends_from_the_callers_memory_begin_without_a_poll) {
+    constexpr std::uint32_t kBegun = 512;
+    ScriptedEngine other({1024, 512, 1U << 20, 1U << 20}, {}, {}, abi::Reach::kProcess);
+    other.form(0, 2);
+    const std::string payload(16U << 10, 'x');
+    std::vector<ulc_request> requests(kBegun + 2);
+    for (ulc_request& request : requests)
+        ASSERT_EQ(ulc_send(other.endpoint.get(), 1, 0, payload.data(), payload.size(), &request),
+                  ULC_OK);
+    const auto first = other.take(SubmitKind::kSend);
+    ASSERT_TRUE(first.has_value());
+    std::uint32_t begun = 1;
+    while (other.take(SubmitKind::kSend))
+        ++begun;
+    EXPECT_EQ(begun, kBegun);
+    other.send_done(first->cookie);
+    EXPECT_GT(other.endpoint->poll(), 0);
+    EXPECT_TRUE(other.take(SubmitKind::kSend).has_value());
+    EXPECT_FALSE(other.take(SubmitKind::kSend).has_value());
+}
+
 TEST_F(Client, a_send_that_was_done_before_the_end_of_the_endpoint_is_done) {
     engine.form(0, 2);
     void* memory = ulc_alloc(ep, 5000);

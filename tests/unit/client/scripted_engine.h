@@ -22,12 +22,12 @@ inline constexpr std::uint32_t kWorld = 0x80000001U;
 class ScriptedEngine {
 public:
     explicit ScriptedEngine(const abi::RegionSizes& sizes, const Limits& limits = {},
-                            Hooks hooks = {}) {
+                            Hooks hooks = {}, abi::Reach reach = abi::Reach::kRegion) {
         layout_ = abi::compute_layout(sizes).value();
         memory_.reset(std::aligned_alloc(abi::kPageOctets, layout_.region_octets));
         std::memset(memory_.get(), 0, layout_.region_octets);
         abi::initialise_control(memory_.get(), layout_, 1, 1);
-        region = abi::Region(memory_.get(), layout_);
+        region = abi::Region(memory_.get(), layout_, reach);
         submissions = region.submission_consumer();
         releases = region.release_consumer();
         completions = region.completion_producer();
