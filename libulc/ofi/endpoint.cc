@@ -226,7 +226,7 @@ int Endpoint::enable() {
 void Endpoint::tell_of_stopped(void* context, int error, std::uint16_t source,
                                std::uint64_t count) {
     auto& endpoint = *static_cast<Endpoint*>(context);
-    if (error != ULC_ERR_LIMIT || std::exchange(endpoint.told_of_stopped_, true)) return;
+    if (error != ULC_ERR_LIMIT || std::exchange(endpoint.reported_stopped_, true)) return;
     say("rank %u takes no more messages of rank %u until some are received: those without a "
         "receive hold %llu MiB. Receive earlier, or set ULC_UNEXPECTED_BYTES to more than 1 GiB.",
         unsigned{endpoint.peers_.own_rank()}, unsigned{source},

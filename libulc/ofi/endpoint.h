@@ -215,7 +215,7 @@ private:
     OperationList stuck_;       ///< sends of such messages and of RMA that libulc takes later
     PullPeers pull_peers_;
     std::unordered_map<void*, Claimed> claimed_;  ///< by context
-    bool told_of_stopped_ = false;
+    bool reported_stopped_ = false;
     int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
     DroppedMessages dropped_;
     Rma rma_;

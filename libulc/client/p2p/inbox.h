@@ -271,7 +271,7 @@ private:
         bool listed = false;  ///< in to_hold_
         bool noted = false;   ///< in to_note_
         abi::Intake intake = abi::Intake::kAll;
-        abi::Intake told_intake = abi::Intake::kAll;
+        abi::Intake noted_intake = abi::Intake::kAll;
         std::uint64_t memory = 0;  ///< bytes of its Arrivals and of their copies
     };
     std::vector<Sender> senders_;         ///< by rank

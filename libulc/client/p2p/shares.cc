@@ -110,8 +110,8 @@ bool Inbox::next_intake(std::uint16_t& source, abi::Intake& intake) noexcept {
         to_note_.pop_back();
         Sender& sender = senders_[source];
         sender.noted = false;
-        if (sender.told_intake == sender.intake) continue;
-        sender.told_intake = sender.intake;
+        if (sender.noted_intake == sender.intake) continue;
+        sender.noted_intake = sender.intake;
         intake = sender.intake;
         return true;
     }
