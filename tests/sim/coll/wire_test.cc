@@ -180,8 +180,8 @@ TEST(CollectiveWire, a_loss_in_mid_barrier_costs_one_repair) {
             repairs += lossy.payload - whole.payload;
         }
     }
-    // A request may cross the frame for which it asks; which losses meet that depends on the phase
-    // of the timers, which every octet of the frames that form the job moves.
+    // A request may cross the frame for which it asks. The phase of the timers decides where, and
+    // the length of the frames that form the job moves that phase.
     EXPECT_LE(repairs, losses + losses / 10) << "frames repaired twice";
 }
 
