@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests clients that write anything anywhere at any time (DESIGN decision 4). The engine must not
+// Tests clients that write anything anywhere at any time (DECISIONS, 4). The engine must not
 // crash, must close such an endpoint, and others must not notice. The address and
 // undefined-behaviour sanitizers make these tests stronger.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "tests/sim/cluster/sim_cluster.h"
@@ -42,9 +43,10 @@ public:
                 for (int n = 0; n < 3; ++n)
                     (void)client.submit(random_record());
                 return;
-            case Style::kCursors:  // with answers in the ring, so that the engine needs the cursor
+            case Style::kCursors:
+                // Answers fill the completion ring, so that the engine needs the cursor.
                 for (int n = 0; n < 8; ++n)
-                    (void)client.send(9, 0, Oracle::payload(1, 100));
+                    (void)client.add_group(1, std::array<Rank, 1>{9});
                 client.region().control().cq_consumed.store(
                     static_cast<std::uint32_t>(prng_.next()));
                 return;
