@@ -297,11 +297,11 @@ HostCosts express(bool polls) {
     return host;
 }
 
-// docs/benchmarks/HISTORY.md, figures on this project's machine, embedded engines over memif: a
-// bare echo takes 0.56 µs one way, which is the device twice; 3.6 … 5.4 M messages of 64 B a
-// second and core, both directions: 0.11 µs each way; a stream of 64 KiB messages 1.9 to 2.4 GB/s:
-// 0.68 µs for a packet of 1486 octets; 8 B one way 1.4 … 2.5 µs, of which those leave 0.6 for
-// libulc at both ends and for half a waiting round (all derived).
+// Figures on this project's machine, embedded engines over memif: a bare echo takes 0.56 µs one
+// way, which is the device twice; 3.6 … 5.4 M messages of 64 B a second and core, both directions:
+// 0.11 µs each way; a stream of 64 KiB messages 1.9 to 2.4 GB/s: 0.68 µs for a packet of 1486
+// octets; 8 B one way 1.4 … 2.5 µs, of which those leave 0.6 for libulc at both ends and for half a
+// waiting round (all derived).
 HostCosts own_machine() {
     HostCosts host;
     host.name = "own-machine";
