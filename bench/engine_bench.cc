@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine alone (DESIGN, budgets): messages per second and core with two engines and both of
-// their clients in one thread, and the latency between two endpoints of one engine. The wire is a
-// queue of pointers, so the measurement covers submission, transport, demultiplexing and delivery,
-// twice; each message is counted once.
+// The engine alone, for budgets of docs/benchmarks/METHOD.md: messages per second and core with two
+// engines and both of their clients in one thread, and the latency between two endpoints of one
+// engine. The wire is a queue of pointers, so the measurement covers submission, transport,
+// demultiplexing and delivery, twice; each message is counted once.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

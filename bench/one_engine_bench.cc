@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One engine, one thread that holds both endpoints (DESIGN, budgets): the cost of the path through
-// the engine, on two nets whose wires are joined, and on one net without a wire. It starts the
-// programs that it needs:
+// One engine, one thread that holds both endpoints, for budgets of docs/benchmarks/METHOD.md: the
+// cost of the path through the engine, on two nets whose wires are joined, and on one net without a
+// wire. It starts the programs that it needs:
 //
 //   daemon/two_nets_joined     app → rings → ulc-engine → memif → ulc-engine → rings → app
 //   daemon/no_wire             app → rings → ulc-engine → rings → app

@@ -9,7 +9,7 @@
 //
 // The client gives blocks back through a separate ring. Each delivery reads it first, since memory
 // is wanted then. Messages that the client cannot take stay in the Transport, whose credit stops
-// the source. Each source that has sent owns one packet-sized block of the arena (decision 8), so
+// the source. Each source that has sent owns one packet-sized block of the arena (decision D8), so
 // the unconsumed data of one source cannot stop another; reserves take at most half of the arena.
 //
 // The client may have the messages of one source stopped, so that what it has no receive for cannot

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Schedules that the engine runs for one client (DESIGN decision 10), while the client computes.
+// Schedules that the engine runs for one client (decision D10), while the client computes.
 // The executor is the one that libulc runs (libulc/exec/); this is its other side:
 //
 //   kOffload ── copied, validated ▶ [ running ] ──all steps done──▶ kOffloadDone

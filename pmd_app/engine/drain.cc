@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The command drain: submission records of one client, each copied once into private memory and
-// validated there (DESIGN decision 4). A record that no correct client writes closes the endpoint;
+// validated there (decision D4). A record that no correct client writes closes the endpoint;
 // one that came at a wrong time, or names a stream that does not exist, is answered.
 //
 // Sends that the transport does not admit fill the send queue, and then the records behind them

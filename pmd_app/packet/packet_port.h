@@ -3,7 +3,7 @@
 // costs no system call; sending costs one a burst. Each byte is copied once on either side.
 //
 // DPDK's af_packet driver reports frames as sent that the kernel has refused, and leaves them in
-// its ring until something else is sent (docs/ARCHITECTURE.md, "A NIC shared with the kernel").
+// its ring until something else is sent (README.md).
 // This port reports a frame as pending until the kernel has freed it. It pushes again while the
 // kernel refuses, and gives a frame up that does not leave (transmit_ring.h).
 #pragma once

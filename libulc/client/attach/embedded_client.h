@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Starts an engine inside this process: loads libulc-engine.so on demand (DESIGN decision 2), so
-// that libulc never links DPDK.
+// Starts an engine inside this process: loads libulc-engine.so on demand, so that libulc never
+// links DPDK (decision D2, docs/design/DECISIONS.md).
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Keeps IP working on a NIC that the engine owns: frames that are not ours go to a TAP interface
-// with the NIC's address, and the frames that the kernel sends there go out (DESIGN.md decision 14;
-// GAMMA §4.2).
+// with the NIC's address, and the frames that the kernel sends there go out (decision D14; GAMMA
+// §4.2).
 //
 // Only the port's thread calls this. While frames of ours come, all of it (system calls, and the
 // kernel's work in them) gets a share of the thread's time that keeps it under a twentieth

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sealed memory of one endpoint, and the read-only page of counters (DESIGN decision 4,
-// docs/ARCHITECTURE.md).
+// The sealed memory of one endpoint, and the read-only page of counters (decision D4; see
+// README.md).
 //
 // The order matters: the client must map before F_SEAL_FUTURE_WRITE, and nothing of the region is
 // trusted to stay in place before all seals are on. Size seals alone would permit hole punching

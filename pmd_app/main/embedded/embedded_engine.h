@@ -5,9 +5,9 @@
 // Each poll runs the engine: the application's own calls, under a lock that is only tried, the
 // turn. One helper thread naps 1 ms (up to 4 while the application polls) and runs a round when the
 // application has not polled for 1 ms. So a rank that computes still answers probes, retransmission
-// requests and pings, and is neither dead nor lossy (decision 13). While a collective is offloaded,
-// or a client computes that asked for upcalls, the helper is woken at once and runs rounds every 20
-// us, if there is a processor left for it; for a collective it stays in the engine.
+// requests and pings, and is neither dead nor lossy (decision D13). While a collective is
+// offloaded, or a client computes that asked for upcalls, the helper is woken at once and runs
+// rounds every 20 us, if there is a processor left for it; for a collective it stays in the engine.
 //
 // Other calls wait for the turn, which the helper gives up after the round in which it sees them.
 // Each wait has a limit by the engine's clock. The waiting thread itself looks at it, so it holds

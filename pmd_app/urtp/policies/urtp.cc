@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The default: selective repeat by request (URTP §3.1), acknowledgements that do not implode,
-// credit from a shared pool, and a probe for the tail (docs/PROTOCOL.md §4). DESIGN decisions 6 to
-// 8.
+// credit from a shared pool, and a probe for the tail (docs/PROTOCOL.md §4). Decisions D6 to
+// D8.
 //
 // Acknowledgements: a unicast receiver every `ack_window` numbers (`lone_ack_window` if that is
 // more); member m of a group when next passes a number ≡ m (mod A), so that the source gets one a

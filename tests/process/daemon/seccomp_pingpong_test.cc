@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Proves the system call budget (DESIGN): two engines joined by memif, or by shared memory, carry a
+// Proves that messages cost no system call: two engines joined by memif, or shared memory, carry a
 // million messages between two endpoints, with frames lost and retransmitted on the way, while both
 // threads are under a filter that kills the process on *any* system call. The filter must catch a
 // planted getppid(), or the proof proves nothing.
