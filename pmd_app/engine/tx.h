@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The path to the NIC: a burst at a time, and never more in its ring than keeps the wire busy, so
 // that control frames and retransmissions, which the members send first, do not wait behind bulk
-// (DESIGN: two MTU of Fast Ethernet, 20 µs on faster links). With one frame in a gigabit ring the
+// (two MTU of Fast Ethernet, 20 µs on faster links). With one frame in a gigabit ring the
 // wire would idle while the engine does other work, so two of the largest frames are always
 // allowed; 20 µs are more than that from 1.3 Gb/s on.
 //
