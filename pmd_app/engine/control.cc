@@ -272,10 +272,10 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.crc = core.config.crc;
     config.seed = core.prng.next();
     config.node_context = &endpoint;
-    config.node_heard = [](const void* context, Rank rank) {
+    config.node_silent = [](const void* context, Rank rank, Nanos now) {
         const auto& own = *static_cast<const Endpoint*>(context);
-        if (own.member->peer(rank).mac == own.net->port.info.mac) return kNever;  // we would know
-        return own.net->jobs.last_heard(own.nodes[rank]);
+        const bool here = own.member->peer(rank).mac == own.net->port.info.mac;  // we would know
+        return !here && own.net->jobs.is_silent(own.nodes[rank], now);
     };
     User::OnNet& on_net = endpoint.user->on_net(endpoint.net->index);
     config.send_frames = &endpoint.send_frames.emplace(endpoint.net->send_frames, on_net.send);

@@ -189,8 +189,9 @@ public:
     [[nodiscard]] Nanos* place_of_heard(NodeIndex node) noexcept {
         return liveness_.place_of_heard(node);
     }
-    [[nodiscard]] Nanos last_heard(NodeIndex node) const noexcept {
-        return liveness_.last_heard(node);
+    /// Returns whether that node has been silent for as long as a death takes.
+    [[nodiscard]] bool is_silent(NodeIndex node, Nanos now) const noexcept {
+        return liveness_.is_silent(node, now);
     }
     /// A frame came for an endpoint handle that is unknown here: tells its source, at a limited
     /// rate.

@@ -18,6 +18,8 @@ constexpr std::uint32_t kFirstGeneration = 0xfff8;
 /// Local ends remembered for GONE.
 constexpr std::size_t kEndedMax = 1024;
 constexpr std::uint8_t kPingsCountMax = 255;
+/// The patience with a node, in absences of it.
+constexpr Nanos kPatience = 4;
 /// Hints make this engine ask a node no more often than this.
 constexpr Nanos kAskGap = kMillisecond;
 
@@ -295,6 +297,8 @@ bool Liveness::next_tx(Mac& destination, wire::NodeBody& body, Nanos now) {
     Node& node = nodes_[ping_due_.back()];
     ping_due_.pop_back();
     node.ping_due = false;
+    note_answer(node, now);
+    if (node.waits_since == 0) node.waits_since = now;
     if (node.last_heard >= node.last_ping) node.pings = 0;
     if (node.pings < kPingsCountMax) ++node.pings;
     if (node.asked == 0) node.asked_since = now;
@@ -309,17 +313,40 @@ bool Liveness::next_tx(Mac& destination, wire::NodeBody& body, Nanos now) {
     return true;
 }
 
+/// Returns the longest absence of the node as it counts now.
+Nanos Liveness::absence_of(const Node& node, Nanos now) const noexcept {
+    const Nanos halved = (now - node.absence_at) / config_.forget_wait;
+    return halved < 63 ? node.absence >> halved : 0;
+}
+
+Nanos Liveness::patience_with(const Node& node, Nanos now) const noexcept {
+    const Nanos most = std::max(config_.node_dead, config_.patience_max);
+    return std::clamp(kPatience * absence_of(node, now), config_.node_dead, most);
+}
+
+/// Remembers how long the node let the first ping wait, if it was heard since.
+void Liveness::note_answer(Node& node, Nanos now) noexcept {
+    if (node.waits_since == 0 || node.last_heard < node.waits_since) return;
+    const Nanos absence = node.last_heard - node.waits_since;
+    node.waits_since = 0;
+    if (absence <= absence_of(node, now)) return;
+    node.absence = absence;
+    node.absence_at = now;
+}
+
 void Liveness::sweep(std::uint32_t slot, Nanos now) {
     Node& node = nodes_[slot];
+    note_answer(node, now);
     const Nanos silence = now - node.last_heard;
     if (node.dead || node.ping_due) return;
     const bool silent = silence >= config_.node_idle;
     const bool asked = node.last_ping > node.last_heard;  // and not answered
     const Nanos wait = silent || node.asked > 0 ? ping_wait() : config_.node_dead / 2;
     if ((asked || !silent) && now - node.last_ping < wait) return;
+    const Nanos patience = patience_with(node, now);
     const bool deaf = node.asked >= std::max(config_.deaf_pings, config_.pings_min) &&
-                      now - node.asked_since >= config_.node_dead;
-    const bool mute = asked && silence >= config_.node_dead && node.pings >= config_.pings_min;
+                      now - node.asked_since >= patience;
+    const bool mute = asked && silence >= patience && node.pings >= config_.pings_min;
     if (deaf || mute) {
         node.dead = true;
         dead_.push_back(node.index);
@@ -330,8 +357,12 @@ void Liveness::sweep(std::uint32_t slot, Nanos now) {
 
 void Liveness::on_timer(Nanos now) {
     if (now < sweep_at_) return;
-    for (const std::uint32_t slot : by_mac_)
+    const Nanos away = now - sweep_at_;  // this engine
+    for (const std::uint32_t slot : by_mac_) {
+        Node& node = nodes_[slot];
+        if (node.waits_since != 0) node.waits_since = std::min(now, node.waits_since + away);
         sweep(slot, now);
+    }
     sweep_at_ = by_mac_.empty() ? kNever : now + sweep_wait();
 }
 

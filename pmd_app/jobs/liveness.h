@@ -3,15 +3,20 @@
 // alone never does (DESIGN decision 13; U-Net MPI §5.4): a peer that computes for a minute has an
 // engine that answers.
 //
-//   heard ──node_idle──▶ ping every ping_wait ──≥ node_dead silent, ≥ pings_min unanswered──▶ dead
+//   heard ──node_idle──▶ ping every ping_wait ──≥ patience silent, ≥ pings_min unanswered──▶ dead
 //     ▲──────── any frame from the node ────────┘
+//
+// The patience with a node is node_dead, or four times as long as it let a ping wait before, up to
+// patience_max: on a busy machine an engine loses the processor again and again, and a node that
+// was away for a second comes back. What was seen counts half as much every forget_wait. The time
+// for which this engine was away itself does not count.
 //
 // An answer that carries another incarnation than the roster's says that the engine died and
 // another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is held
 // for dead there. Each ends something only as the answer to a PING with a fresh token. Unasked they
 // are hints, sent at a limited rate, and a hint only makes this engine ask. A node that is heard is
 // asked twice every node_dead: another job may speak for it, or it may hear nothing from here. If
-// it answers none of deaf_pings pings in node_dead, it is dead as well. A ping counts only once
+// it answers none of deaf_pings pings within the patience, it is dead as well. A ping counts only once
 // next_tx() handed it out, so an engine that could not send, or was not scheduled, kills no rank.
 // Timers: one sweep over the nodes every sweep_wait while any node is watched. Sans-IO, engine
 // thread only.
@@ -47,6 +52,8 @@ inline constexpr std::size_t kAnswersMax = 64;
 struct LivenessConfig {
     Nanos node_idle = 250 * kMillisecond;  ///< silence before the first ping
     Nanos node_dead = 2 * kSecond;  ///< from the last frame heard, with pings_min unanswered pings
+    Nanos patience_max = 60 * kSecond;  ///< instead of node_dead, with a node that was away before
+    Nanos forget_wait = 10 * kSecond;
     std::uint8_t pings_min = 8;
     std::uint8_t deaf_pings = 16;  ///< unanswered by a node that is heard all the time
     std::uint32_t nodes_max = 8192;
@@ -113,11 +120,11 @@ public:
         const bool watched = slot < nodes_.size() && nodes_[slot].index == node;
         return watched ? &nodes_[slot].last_heard : nullptr;
     }
-    /// −kNever / 2, as good as never: no such node is watched.
-    [[nodiscard]] Nanos last_heard(NodeIndex node) const noexcept {
+    /// Returns whether the node has been silent for as long as a death takes, or is not watched.
+    [[nodiscard]] bool is_silent(NodeIndex node, Nanos now) const noexcept {
         const std::size_t slot = node & kNodeSlotMask;
-        const bool watched = slot < nodes_.size() && nodes_[slot].index == node;
-        return watched ? nodes_[slot].last_heard : -kNever / 2;
+        if (slot >= nodes_.size() || nodes_[slot].index != node) return true;
+        return now - nodes_[slot].last_heard >= patience_with(nodes_[slot], now);
     }
     /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame
     /// may be an old one, only the answer to a fresh token is proof.
@@ -170,6 +177,9 @@ private:
         Nanos last_heard = 0;
         Nanos last_ping = 0;
         Nanos asked_since = 0;  ///< the first of those
+        Nanos waits_since = 0;  ///< the first ping since it was last heard; 0: none
+        Nanos absence = 0;      ///< how long it let one wait, as remembered at absence_at
+        Nanos absence_at = 0;
         std::uint64_t token =
             0;            ///< token of the newest ping; the last kTokensBack are valid answers
         Handle ours = 0;  ///< the next ping's questions
@@ -193,6 +203,9 @@ private:
     [[nodiscard]] Nanos sweep_wait() const noexcept;
     void ask(std::uint32_t slot);
     void sweep(std::uint32_t slot, Nanos now);
+    [[nodiscard]] Nanos absence_of(const Node& node, Nanos now) const noexcept;
+    [[nodiscard]] Nanos patience_with(const Node& node, Nanos now) const noexcept;
+    void note_answer(Node& node, Nanos now) noexcept;
     /// True: an answer to one of the latest pings to that node.
     [[nodiscard]] bool fresh(const wire::NodeView& view, const Mac& source) const noexcept;
     [[nodiscard]] wire::LeaveReason reason_of_end(Handle handle) const noexcept;

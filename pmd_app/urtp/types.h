@@ -153,10 +153,10 @@ struct TransportConfig {
     FrameShare* send_frames = nullptr;
     /// The same of the frames that the port received.
     FrameShare* receive_frames = nullptr;
-    /// Returns when the rank's node was last heard, on whatever behalf. A node that lives says that
-    /// a rank of it has ended, so while it is heard its ranks live. nullptr: only the rank itself
-    /// speaks for it.
-    Nanos (*node_heard)(const void* context, Rank rank) = nullptr;
+    /// Returns whether the rank's node has been silent, on whatever behalf, for as long as a death
+    /// takes. A node that lives says that a rank of it has ended, so while it is heard its ranks
+    /// live. nullptr: only the rank itself speaks for it.
+    bool (*node_silent)(const void* context, Rank rank, Nanos now) = nullptr;
     const void* node_context = nullptr;
     Params params;
     /// Departures of its port; outlives it. nullptr: frames leave at once.

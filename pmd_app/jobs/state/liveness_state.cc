@@ -13,9 +13,9 @@ void RateLimit::fields(state::Archive& archive) {
 }
 
 void Liveness::Node::fields(state::Archive& archive) {
-    ULC_STATE(archive, Liveness::Node, 1,
+    ULC_STATE(archive, Liveness::Node, 2,
               (index, mac, ping_due, dead, pings, asked, incarnation, ranks, last_heard, last_ping,
-               asked_since, token, ours, theirs),
+               asked_since, waits_since, absence, absence_at, token, ours, theirs),
               ());
 }
 

@@ -38,8 +38,8 @@ bool Sender::is_dead(Session& session, Nanos now) noexcept {
     const Nanos dead = params().peer_dead;
     if (session.unanswered < UINT8_MAX) ++session.unanswered;
     if (session.unanswered <= kUnansweredMin || now - session.unanswered_since < dead) return false;
-    if (config().node_heard == nullptr ||
-        now - context_.config.node_heard(context_.config.node_context, session.rank) >= dead)
+    if (config().node_silent == nullptr ||
+        config().node_silent(config().node_context, session.rank, now))
         return true;
     session.in_doubt = true;  // the node says GONE only to what names the rank's own handle
     control_.push(session);

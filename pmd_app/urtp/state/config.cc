@@ -24,7 +24,7 @@ void TransportConfig::fields(state::Archive& archive) {
     // Others are objects of the engine; the profile is digested in the context.
     ULC_STATE(archive, TransportConfig, 2,
               (rank, mac, mtu, mtu_taken, ether_type, first_seq, world, crc, params),
-              (seed, send_frames, receive_frames, node_heard, node_context, departures, arrivals,
+              (seed, send_frames, receive_frames, node_silent, node_context, departures, arrivals,
                profile));
 }
 

@@ -115,6 +115,58 @@ TEST_P(Formed, an_engine_that_was_not_scheduled_kills_nobody) {
         EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i;
 }
 
+/// Keeps a node from the processor for that long.
+void take_away(JobBus& bus, unsigned node, Nanos time) {
+    bus.node(node).running = false;
+    bus.run(time);
+    bus.node(node).running = true;
+}
+
+// N-50
+TEST_P(Formed, a_node_that_was_away_before_is_given_longer_and_its_neighbour_is_not) {
+    JobBus bus(GetParam());
+    form(bus, 3);
+    for (const Nanos away : {1500 * kMillisecond, 3 * kSecond, 8 * kSecond}) {
+        bus.run(kSecond);
+        take_away(bus, 2, away);
+    }
+    bus.run(kSecond);
+    for (unsigned i = 0; i < 3; ++i)
+        EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i;
+    bus.node(1).running = false;
+    bus.run(2 * kSecond + 500 * kMillisecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 1U) << "it was always prompt";
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 0U);
+    bus.node(2).running = false;
+    bus.run(65 * kSecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U) << "patience ends";
+}
+
+// N-50
+TEST_P(Formed, an_absence_is_forgotten_after_a_minute_of_promptness) {
+    JobBus bus(GetParam());
+    form(bus, 3);
+    take_away(bus, 2, 1800 * kMillisecond);
+    bus.run(60 * kSecond);
+    bus.node(2).running = false;
+    bus.run(2 * kSecond + 500 * kMillisecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U);
+}
+
+// N-50
+TEST_P(Formed, the_absence_of_this_engine_is_not_that_of_others) {
+    JobBus bus(GetParam());
+    form(bus, 3);
+    for (unsigned n = 0; n < 4; ++n) {
+        bus.run(kSecond);
+        take_away(bus, 0, 1500 * kMillisecond);
+    }
+    bus.run(kSecond);
+    bus.node(2).running = false;
+    bus.run(2 * kSecond + 500 * kMillisecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U);
+}
+
 // N-6
 TEST_P(Formed, frames_heard_by_the_engine_spare_the_pings) {
     JobBus bus(GetParam());
@@ -332,8 +384,9 @@ TEST(Watch, gives_an_index_that_names_nobody_later_across_the_wrap_of_generation
         ASSERT_NE(index, kNoNode) << n;
         ASSERT_NE(index, earlier) << n;
         liveness.heard(earlier, now + 1000);
-        ASSERT_EQ(liveness.last_heard(index), now) << n << ": a frame of another node counted";
-        ASSERT_EQ(liveness.last_heard(earlier), -kNever / 2) << n;
+        ASSERT_NE(liveness.place_of_heard(index), nullptr) << n;
+        ASSERT_EQ(*liveness.place_of_heard(index), now) << n << ": a frame of another node counted";
+        ASSERT_EQ(liveness.place_of_heard(earlier), nullptr) << n;
         liveness.unwatch(mac_of(1 + n % 2));
         earlier = index;
     }

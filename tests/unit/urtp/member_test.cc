@@ -342,8 +342,8 @@ TEST(UrtpTransport, a_peer_lives_while_its_node_is_heard) {
         } node;
         TransportConfig config = config_of(0, {.peer_dead = 100 * kMillisecond});
         config.node_context = &node;
-        config.node_heard = [](const void* context, Rank) {
-            return static_cast<const Clock*>(context)->heard;
+        config.node_silent = [](const void* context, Rank, Nanos at) {
+            return at - static_cast<const Clock*>(context)->heard >= 100 * kMillisecond;
         };
         Transport member(config, roster_of(2), pool.table(), counters);
         ASSERT_EQ(submit(member, pool.table(), {.stream = 1, .message_length = 1}, "x", 0),
@@ -369,10 +369,7 @@ TEST(UrtpTransport, asks_a_rank_in_doubt_under_its_own_handle) {
     Counters counters;
     Nanos now = 0;
     TransportConfig config = config_of(0, {.peer_dead = kDead});
-    config.node_context = &now;
-    config.node_heard = [](const void* context, Rank) {
-        return *static_cast<const Nanos*>(context);
-    };
+    config.node_silent = [](const void*, Rank, Nanos) { return false; };
     Transport asker(config, roster_of(3), pool.table(), counters);
     Transport asked(config_of(1), roster_of(3), pool.table(), counters);
     ASSERT_EQ(submit(asker, pool.table(), {.stream = kWorld, .message_length = 1}, "x", now),
