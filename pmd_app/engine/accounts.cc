@@ -101,20 +101,22 @@ void Accounts::move_group(User& from, User& to, std::uint32_t net) noexcept {
     ++to.on_net(net).groups;
 }
 
-// A bucket of jobs_burst that fills by jobs_per_second, kept as the time when it is full again.
-bool Accounts::take_job(const User& user, Nanos now) noexcept {
-    if (limits_.jobs_per_second == 0) return true;
+// A bucket of jobs_burst that fills by jobs_per_second, kept as the time when it is full again. Jobs
+// that wait for it have taken from it already.
+Nanos Accounts::take_job(const User& user, Nanos now, Nanos latest) noexcept {
+    if (limits_.jobs_per_second == 0) return now;
     const Nanos each = kSecond / limits_.jobs_per_second;
     auto at = std::ranges::find_if(paces_, [&](const Pace& p) { return p.uid == user.uid; });
     if (at == paces_.end()) {
         std::erase_if(paces_, [&](const Pace& pace) { return pace.due <= now; });
-        if (paces_.size() == kPacesMax) return false;
+        if (paces_.size() == kPacesMax) return kNever;
         at = paces_.insert(paces_.end(), {user.uid, now});
     }
     const Nanos due = std::max(at->due, now);
-    if (due - now > each * (limits_.jobs_burst - 1)) return false;
+    const Nanos begins = std::max(now, due - each * (limits_.jobs_burst - 1));
+    if (begins > latest) return kNever;
     at->due = due + each;
-    return true;
+    return begins;
 }
 
 }  // namespace ulc::engine

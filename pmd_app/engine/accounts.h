@@ -84,8 +84,9 @@ public:
     void give_group(User& user, std::uint32_t net) noexcept;
     /// The group is on the account of `to` from now on, whatever that holds.
     void move_group(User& from, User& to, std::uint32_t net) noexcept;
-    /// The user begins a job now. False: it has begun too many lately.
-    [[nodiscard]] bool take_job(const User& user, Nanos now) noexcept;
+    /// Returns the time from which the user may begin a job, which is not after `latest`; kNever: it
+    /// has begun, or wants to begin, too many before.
+    [[nodiscard]] Nanos take_job(const User& user, Nanos now, Nanos latest) noexcept;
 
     /// Writes or reads the users, without what is charged to them, and the rates of their jobs.
     void fields(state::Archive& archive);

@@ -56,11 +56,13 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     join.medium = endpoint.net->port.info.half_duplex ? Medium::kHub : Medium::kSwitch;
     if (request.medium > 0 && request.medium <= kMediaSaid)
         join.medium = static_cast<Medium>(request.medium - 1);
-    if (!endpoint.net->jobs.forming(join) && !core.accounts.take_job(*endpoint.user, now)) {
+    if (!endpoint.net->jobs.forming(join))
+        join.begins_at = core.accounts.take_job(*endpoint.user, now, join.deadline);
+    if (join.begins_at == kNever) {
         core.counters.add(Counter::refused_jobs);
         fail_job(endpoint, Err::kLimit,
-                 "over --jobs-per-second " + std::to_string(core.config.accounts.jobs_per_second) +
-                     "; wait");
+                 "this user has begun so many jobs that this one may begin only after its join "
+                 "time; begin fewer, or raise --jobs-per-second");
         return true;
     }
     const Result<JobId> result = endpoint.net->jobs.join(join, now);

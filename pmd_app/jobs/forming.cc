@@ -145,11 +145,12 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
         }
         record->size = request.size;
         record->profile = request.profile;
+        record->begins_at = request.begins_at;
     }
     if (request.rank == 0) record->medium = request.medium;
     record->locals.push_back(LocalRank{request.rank, request.endpoint, request.deadline});
     record->join_wait = std::max(config.join_wait_min, record->size * config.answer_slot);
-    record->join_at = now;
+    record->join_at = std::max(now, record->begins_at);
     const JobId id = record->id;
     if (request.rank == 0) become_publisher(*record, request.endpoint);
     if (record->publisher) {
@@ -218,7 +219,7 @@ void Jobs::Impl::note_rank0(JobRecord& record, const Mac& source, Nanos now) {
     record.note_rank0(source);
     if (!early) return;
     ++record.early_joins;
-    record.join_at = std::min(record.join_at, now + jitter(record));
+    record.join_at = std::max(record.begins_at, std::min(record.join_at, now + jitter(record)));
 }
 
 void Jobs::Impl::on_introduction(const wire::JobBodyView& view, const Mac& source, Nanos now) {

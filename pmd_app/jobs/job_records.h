@@ -160,6 +160,7 @@ struct JobRecord {
     // forming
     std::unique_ptr<Publisher> publisher;
     std::unique_ptr<Assembly> assembly;
+    Nanos begins_at = 0;  ///< no claim is sent before
     Nanos join_at = kNever;
     Nanos join_wait = 0;
     bool join_due = false;

@@ -88,6 +88,7 @@ struct JoinRequest {
     Handle endpoint = 0;      ///< the handle under which this endpoint receives
     std::uint32_t user = 0;   ///< on whose account a job is that this begins
     Nanos deadline = kNever;  ///< kFailed with kTimeout at this time
+    Nanos begins_at = 0;      ///< a job that this begins sends nothing of itself before
     std::string_view profile =
         urtp::kDefaultProfile;        ///< profile of the transport (urtp/policy.h); copied
     Medium medium = Medium::kSwitch;  ///< medium of the job, if rank 0 says so

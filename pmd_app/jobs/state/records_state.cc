@@ -100,10 +100,10 @@ void Exclusion::fields(state::Archive& archive) {
 }
 
 void JobRecord::fields(state::Archive& archive) {
-    ULC_STATE(archive, JobRecord, 2,
+    ULC_STATE(archive, JobRecord, 3,
               (id, user, name, nonce, by_hand, secret, key, size, profile, phase, locals, byes,
-               publisher, assembly, join_at, join_wait, join_due, join_cursor, join_old, rank0,
-               rank0_heard, rank0_next, twin, twin_heard, early_joins, roster, by_mac, gone,
+               publisher, assembly, begins_at, join_at, join_wait, join_due, join_cursor, join_old,
+               rank0, rank0_heard, rank0_next, twin, twin_heard, early_joins, roster, by_mac, gone,
                excluded, excluded_by, gone_events, gone_reported, world, first_seq, version, medium,
                mtu, has_bonds, error, conflict_rank, first, second, failed_at),
               ());

@@ -73,6 +73,35 @@ bool forms_within_a_second(SimCluster& cluster, const std::function<void()>& tic
         tick);
 }
 
+// Short jobs of one user that come faster than its rate wait for their turn.
+TEST(Greedy, jobs_beyond_the_rate_form_within_their_join_time) {
+    ClusterConfig config = shared_engines();
+    config.engine.accounts.jobs_burst = 2;
+    SimCluster cluster(config);
+    constexpr std::size_t kJobs = 6;
+    for (std::size_t job = 0; job < kJobs; ++job) {
+        const std::string name = "short-" + std::to_string(job);
+        for (Rank rank = 0; rank < 2; ++rank) {
+            const std::size_t client = cluster.add_client(rank, kUserA);
+            ASSERT_TRUE(cluster.client(client).join(name, rank, 2));
+        }
+    }
+    const Nanos begun = cluster.now();
+    EXPECT_TRUE(cluster.run(
+        kSecond,
+        [&] {
+            for (std::size_t client = 0; client < 2 * kJobs; ++client)
+                if (!cluster.client(client).formed()) return false;
+            return true;
+        },
+        [&] {
+            for (std::size_t client = 0; client < 2 * kJobs; ++client)
+                cluster.client(client).poll();
+        }));
+    EXPECT_GE(cluster.now() - begun, 4 * kSecond / 10) << "the rate held";
+    EXPECT_EQ(cluster.count(Counter::refused_jobs), 0U);
+}
+
 /// Attaches endpoints of A on node 0 until the engine refuses one.
 std::vector<std::unique_ptr<RegionMemory>> take_all_endpoints(SimCluster& cluster,
                                                               const abi::RegionSizes& sizes) {

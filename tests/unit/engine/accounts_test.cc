@@ -81,12 +81,29 @@ TEST(Accounts, jobs_begin_at_a_bounded_rate_that_a_new_endpoint_does_not_reset) 
             accounts.leave(*user, 0);
             user = accounts.enter({1, 0}, why);
         }
-        begun += accounts.take_job(*user, now) ? 1 : 0;
+        begun += accounts.take_job(*user, now, now) == now ? 1 : 0;
     }
     EXPECT_GE(begun, 100U);
     EXPECT_LE(begun, 104U) << "10 s of 10, and 4 at once";
     User* other = accounts.enter({2, 0}, why);
-    EXPECT_TRUE(accounts.take_job(*other, now)) << "of another user";
+    EXPECT_EQ(accounts.take_job(*other, now, now), now) << "of another user";
+}
+
+TEST(Accounts, jobs_beyond_the_rate_wait_their_turn_within_the_join_time) {
+    AccountLimits limits;
+    limits.jobs_per_second = 10;
+    limits.jobs_burst = 4;
+    Accounts accounts(limits, 4, 4, 1);
+    std::string why;
+    const User* user = accounts.enter({1, 0}, why);
+    const Nanos now = 5 * kSecond;
+    const Nanos latest = now + kSecond;
+    for (int n = 0; n < 4; ++n)
+        EXPECT_EQ(accounts.take_job(*user, now, latest), now);
+    for (int n = 1; n <= 10; ++n)
+        EXPECT_EQ(accounts.take_job(*user, now, latest), now + n * kSecond / 10);
+    EXPECT_EQ(accounts.take_job(*user, now, latest), kNever) << "its join time ends before";
+    EXPECT_EQ(accounts.take_job(*user, now, latest + kSecond), now + 11 * kSecond / 10);
 }
 
 // ---------------------------------------------------------------- frames
