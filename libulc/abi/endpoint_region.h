@@ -43,7 +43,7 @@ struct RegionLayout {
     std::uint32_t
         rq_entries;  ///< power of two, at least the blocks that the rx arena can be cut into
     std::uint32_t dq_offset;
-    std::uint32_t dq_entries;  ///< power of two, at least kSendsMax
+    std::uint32_t dq_entries;  ///< power of two; sends that may be out at a time
     std::uint32_t tx_arena_offset;
     std::uint32_t tx_arena_octets;
     std::uint32_t rx_arena_offset;

@@ -74,12 +74,12 @@ struct RegionSizes {
     layout.cq_slots = sizes.cq_slots;
     layout.cq_offset = static_cast<std::uint32_t>(at);
     const std::uint64_t cq_octets = std::uint64_t{sizes.cq_slots} * sizeof(CompletionRecord);
-    layout.dq_offset = static_cast<std::uint32_t>(at + cq_octets);
-    layout.dq_entries = kSendsMax;
-    at += paged(cq_octets + std::uint64_t{layout.dq_entries} * sizeof(std::uint32_t));
-    layout.tx_arena_offset = static_cast<std::uint32_t>(at);
     layout.tx_arena_octets =
         sizes.tx_arena_octets & ~static_cast<std::uint32_t>(kArenaAlignment - 1);
+    layout.dq_offset = static_cast<std::uint32_t>(at + cq_octets);
+    layout.dq_entries = sends_max(layout.tx_arena_octets);
+    at += paged(cq_octets + std::uint64_t{layout.dq_entries} * sizeof(std::uint32_t));
+    layout.tx_arena_offset = static_cast<std::uint32_t>(at);
     at += paged(layout.tx_arena_octets);
     layout.rx_arena_offset = static_cast<std::uint32_t>(at);
     layout.rx_arena_octets =
@@ -120,7 +120,6 @@ struct RegionSizes {
     if (layout.tx_arena_octets > kArenaOctetsMax || layout.rx_arena_octets > kArenaOctetsMax)
         return Err::kCorrupt;
     if (layout.rq_entries < rx_blocks_max(layout.rx_arena_octets)) return Err::kCorrupt;
-    if (layout.dq_entries < kSendsMax) return Err::kCorrupt;
     return end > layout.region_octets ? Err::kCorrupt : Err::kOk;
 }
 

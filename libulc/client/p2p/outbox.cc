@@ -40,6 +40,7 @@ Request make_request(const SendArgs& args) noexcept {
 Outbox::Outbox(const abi::Region& region, Submitter& submitter) noexcept
     : submitter_(submitter),
       done_(region.send_done_consumer()),
+      in_flight_max_(region.layout().dq_entries),
       reaches_process_(region.reaches_process()),
       arena_(region.tx(0, region.layout().tx_arena_octets), region.layout().tx_arena_octets),
       chunk_octets_(std::clamp(arena_.largest_block() / 8, kChunkOctetsMin, kChunkOctetsMax)) {}
@@ -54,8 +55,8 @@ bool Outbox::begin_job(std::uint16_t ranks) noexcept {
     try {
         peers_.assign(ranks, Peer{});
         leaving_ = false;
-        table_.reserve(
-            256);  // of kInFlightMax: enough for a steady state without another allocation
+        // Enough for a steady state without another allocation.
+        table_.reserve(std::min(in_flight_max_, 256U));
     } catch (const std::bad_alloc&) {
         return false;
     }
@@ -302,7 +303,7 @@ std::uint32_t Outbox::take_cookie() noexcept {
     if (cookie != kNoCookie) {
         free_cookie_ = table_[cookie].next_free;
     } else {
-        if (table_.size() == kInFlightMax) return kNoCookie;
+        if (table_.size() == in_flight_max_) return kNoCookie;
         try {
             table_.emplace_back();
         } catch (const std::bad_alloc&) {

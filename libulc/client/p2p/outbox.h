@@ -18,9 +18,9 @@
 // that shares a receiver. Two unicasts share one if they name the same rank; a multicast counts as
 // sharing one with everything.
 //
-// Limits: kInFlightMax pending blocks; one receiver (and all groups together) holds at most half of
-// the arena, so that one that does not receive cannot stop the others; copies made for sends
-// without a request kDetachedOctetsMax.
+// Limits: as many blocks out as dq has entries; one receiver (and all groups together) holds at
+// most half of the arena, so that one that does not receive cannot stop the others; copies made for
+// sends without a request kDetachedOctetsMax.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,6 @@ struct SendArgs {
 
 class Outbox {
 public:
-    static constexpr std::uint32_t kInFlightMax = abi::kSendsMax;
     static constexpr std::uint64_t kDetachedOctetsMax = 64ULL << 20;
     static constexpr std::uint32_t kChunkOctetsMax = 256U << 10;
     static constexpr std::uint64_t kDirectOctetsMin = 16U << 10;
@@ -187,6 +186,7 @@ private:
 
     Submitter& submitter_;
     abi::SendDoneConsumer done_;
+    std::uint32_t in_flight_max_;
     bool reaches_process_;  ///< the engine can read any memory of the caller
     TxArena arena_;
     std::uint32_t chunk_octets_;

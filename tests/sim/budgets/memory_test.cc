@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory budgets of the engine: 83 KiB for an idle endpoint, including its shared memory with small
+// Memory budgets of the engine: 66 KiB for an idle endpoint, including its shared memory with small
 // rings and arenas; 1,160 bytes and the window for a session in which both sides have sent; nearly
 // nothing for a silent rank.
 #include <gtest/gtest.h>
@@ -17,8 +17,7 @@ namespace {
 
 using test::heap_octets;
 
-// 16 KiB of them are the ring of sends that are done, which has its full length whatever the arena.
-constexpr std::size_t kIdleEndpointMax = 83U << 10;
+constexpr std::size_t kIdleEndpointMax = 66U << 10;
 // 1 KiB, 16 octets of the reserved packet in private memory, 48 for late packets, 8 so that a
 // stream begins with a cache line, and 64 for the counts of repairs. These need 12, but a session
 // begins with a cache line too.
