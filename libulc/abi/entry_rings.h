@@ -18,9 +18,9 @@
 //
 // An entry contains its mark, so sixteen of them and their marks cost one cache line, and there is
 // no shared index. There is no return channel either, because a ring has an entry for each thing
-// that can be out: the blocks of the arena, the sends (sends_max). Before a side can write entry n, it
-// was given n + 1 things; of those the other side had at most `entries` out at a time, so it took
-// entry n - entries before it gave the last of them.
+// that can be out: the blocks of the arena, the sends (sends_max). Before a side can write entry n,
+// it was given n + 1 things; of those the other side had at most `entries` out at a time, so it
+// took entry n - entries before it gave the last of them.
 //
 // Memory order:
 //   A  producer: store(entry, release)   with   consumer: load(entry, acquire)   the producer uses
@@ -49,7 +49,7 @@ inline constexpr std::uint32_t kEntriesMin = 64;
 inline constexpr std::uint32_t kEntriesMax = 1U << 16;
 inline constexpr std::uint32_t kReleaseUnit = 64;  ///< bytes; blocks begin at multiples
 /// Entries of dq: sends with a cookie that a client may have out; cookies are below. One for each
-/// block of a small arena of `tx_octets`; a larger one needs no more, because its blocks are larger.
+/// block of a small arena of `tx_octets`. A larger one needs no more: its blocks are larger.
 [[nodiscard]] constexpr std::uint32_t sends_max(std::uint32_t tx_octets) noexcept {
     return std::clamp(std::bit_ceil(tx_octets / kReleaseUnit), kEntriesMin, 4096U);
 }

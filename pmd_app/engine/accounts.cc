@@ -101,8 +101,8 @@ void Accounts::move_group(User& from, User& to, std::uint32_t net) noexcept {
     ++to.on_net(net).groups;
 }
 
-// A bucket of jobs_burst that fills by jobs_per_second, kept as the time when it is full again. Jobs
-// that wait for it have taken from it already.
+// A bucket of jobs_burst that fills by jobs_per_second, kept as the time when it is full again.
+// Jobs that wait for it have taken from it already.
 Nanos Accounts::take_job(const User& user, Nanos now, Nanos latest) noexcept {
     if (limits_.jobs_per_second == 0) return now;
     const Nanos each = kSecond / limits_.jobs_per_second;

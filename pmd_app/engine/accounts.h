@@ -84,8 +84,8 @@ public:
     void give_group(User& user, std::uint32_t net) noexcept;
     /// The group is on the account of `to` from now on, whatever that holds.
     void move_group(User& from, User& to, std::uint32_t net) noexcept;
-    /// Returns the time from which the user may begin a job, which is not after `latest`; kNever: it
-    /// has begun, or wants to begin, too many before.
+    /// Returns the time from which the user may begin a job, which is not after `latest`; kNever:
+    /// it has begun, or wants to begin, too many before.
     [[nodiscard]] Nanos take_job(const User& user, Nanos now, Nanos latest) noexcept;
 
     /// Writes or reads the users, without what is charged to them, and the rates of their jobs.

@@ -61,8 +61,8 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     if (join.begins_at == kNever) {
         core.counters.add(Counter::refused_jobs);
         fail_job(endpoint, Err::kLimit,
-                 "this user has begun so many jobs that this one may begin only after its join "
-                 "time; begin fewer, or raise --jobs-per-second");
+                 "the jobs that this user has begun lately let this one begin only after its "
+                 "join time; begin fewer, or raise --jobs-per-second");
         return true;
     }
     const Result<JobId> result = endpoint.net->jobs.join(join, now);

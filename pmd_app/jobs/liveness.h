@@ -8,16 +8,16 @@
 //
 // The patience with a node is node_dead, or four times as long as it let a ping wait before, up to
 // patience_max: on a busy machine an engine loses the processor again and again, and a node that
-// was away for a second comes back. What was seen counts half as much every forget_wait. The time
-// for which this engine was away itself does not count.
+// was away for a second comes back. An absence counts half as much every forget_wait. The time for
+// which this engine was away itself does not count.
 //
 // An answer that carries another incarnation than the roster's says that the engine died and
 // another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is held
 // for dead there. Each ends something only as the answer to a PING with a fresh token. Unasked they
 // are hints, sent at a limited rate, and a hint only makes this engine ask. A node that is heard is
 // asked twice every node_dead: another job may speak for it, or it may hear nothing from here. If
-// it answers none of deaf_pings pings within the patience, it is dead as well. A ping counts only once
-// next_tx() handed it out, so an engine that could not send, or was not scheduled, kills no rank.
+// it answers none of deaf_pings pings within the patience, it is dead as well. A ping counts only
+// once next_tx() handed it out, so an engine that could not send, or did not run, kills no rank.
 // Timers: one sweep over the nodes every sweep_wait while any node is watched. Sans-IO, engine
 // thread only.
 #pragma once
