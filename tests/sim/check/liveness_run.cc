@@ -194,9 +194,11 @@ std::string check(SimCluster& cluster, const LivenessScenario& scenario, CheckRe
     bool deaths_allowed = false;
     bool restarts = false;
     Nanos paused = 0;
+    Nanos away = 0;
     for (const LivenessFault& fault : scenario.faults) {
         arm(cluster, fault, start);
         edge = std::max(edge, fault.at + fault.lasts);
+        away += fault.lasts;
         restarts |= fault.kind == LivenessFault::Kind::kRestart;
         // A node may have been silent for node_idle and a ping before it stops, and two pauses may
         // be one.
@@ -205,7 +207,9 @@ std::string check(SimCluster& cluster, const LivenessScenario& scenario, CheckRe
         if (!pause || paused + 2 * kIdle > scenario.dead) deaths_allowed = true;
     }
     const auto never = [] { return false; };
-    (void)cluster.run(edge + 2 * scenario.dead + kSlack, never);
+    // A node that was away is waited for up to four times as long (N-58).
+    const Nanos patience = std::min(4 * away, 60 * kSecond);
+    (void)cluster.run(edge + patience + 2 * scenario.dead + kSlack, never);
     std::string error = disagreement(cluster, talkers, scenario, deaths_allowed);
     for (const auto& talker : talkers)
         talker->fall_silent();

@@ -47,11 +47,12 @@ struct LivenessScenario {
 
 [[nodiscard]] LivenessScenario liveness_scenario(std::uint64_t seed);
 
-/// Judges, 2 × dead and a sweep after the last fault: a rank holds another for dead if and only if
-/// the other holds it for dead; a pause that is too short ends nothing. Then each send is done,
-/// with or without error, and all that was sent between two ranks that hold each other for living
-/// arrived once. Ranks of an engine that was killed are held for dead by all others. After a
-/// restart all ranks leave and join again, under the same name, and each is heard by each.
+/// Judges, 2 × dead, the patience and a sweep after the last fault. A rank holds another for dead
+/// if and only if the other holds it for dead; a pause that is too short ends nothing. Then each
+/// send is done, with or without error, and all that was sent between two ranks that hold each
+/// other for living arrived once. Ranks of an engine that was killed are held for dead by all
+/// others. After a restart all ranks leave and join again, under the same name, and each is heard
+/// by each.
 [[nodiscard]] CheckResult run_liveness(const LivenessScenario& scenario);
 
 }  // namespace ulc::sim
