@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory budgets of the engine: 66 KiB for an idle endpoint, including its shared memory with small
+// Memory budgets of the engine: 71 KiB for an idle endpoint, including its shared memory with small
 // rings and arenas; 1,160 bytes and the window for a session in which both sides have sent; nearly
 // nothing for a silent rank.
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using test::heap_octets;
 
-constexpr std::size_t kIdleEndpointMax = 66U << 10;
+constexpr std::size_t kIdleEndpointMax = 71U << 10;
 // 1 KiB, 16 octets of the reserved packet in private memory, 48 for late packets, 8 so that a
 // stream begins with a cache line, and 64 for the counts of repairs. These need 12, but a session
 // begins with a cache line too.
@@ -114,7 +114,8 @@ std::size_t engine_octets(std::uint16_t nodes) {
 }
 
 TEST(MemoryBudget, a_simulated_engine) {
-    constexpr std::size_t kEngineMax = 270U << 10;
+    constexpr std::size_t kEngineMax = 294U << 10;
+    constexpr std::size_t kNodeMax = 152;  // 24 of them remember how long it was away (N-58)
     constexpr std::size_t kNodes = 1024;
     const std::size_t of_16 = engine_octets(16);
     const std::size_t of_64 = engine_octets(64);
@@ -122,9 +123,9 @@ TEST(MemoryBudget, a_simulated_engine) {
     const std::size_t each = (of_64 - of_16) / 48;
     const std::size_t whole = of_16 + (kNodes - 16) * each;
     print("engine in a job of 16, one live session", of_16, kEngineMax);
-    print("  each further node of the job", each, 128);
+    print("  each further node of the job", each, kNodeMax);
     print("  so in a job of 1,024", whole, kEngineMax);
-    EXPECT_LE(each, 128U);
+    EXPECT_LE(each, kNodeMax);
     EXPECT_LE(whole, kEngineMax);
 }
 
