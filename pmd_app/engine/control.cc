@@ -61,8 +61,7 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     if (join.begins_at == kNever) {
         core.counters.add(Counter::refused_jobs);
         fail_job(endpoint, Err::kLimit,
-                 "the jobs that this user has begun lately let this one begin only after its "
-                 "join time; begin fewer, or raise --jobs-per-second");
+                 "this user began too many jobs lately; wait, or raise --jobs-per-second");
         return true;
     }
     const Result<JobId> result = endpoint.net->jobs.join(join, now);

@@ -115,7 +115,7 @@ std::size_t engine_octets(std::uint16_t nodes) {
 
 TEST(MemoryBudget, a_simulated_engine) {
     constexpr std::size_t kEngineMax = 294U << 10;
-    constexpr std::size_t kNodeMax = 152;  // 24 of them remember how long it was away (N-58)
+    constexpr std::size_t kNodeMax = 152;  // 24 of them remember how long it was away (N-50)
     constexpr std::size_t kNodes = 1024;
     const std::size_t of_16 = engine_octets(16);
     const std::size_t of_64 = engine_octets(64);

@@ -207,7 +207,7 @@ std::string check(SimCluster& cluster, const LivenessScenario& scenario, CheckRe
         if (!pause || paused + 2 * kIdle > scenario.dead) deaths_allowed = true;
     }
     const auto never = [] { return false; };
-    // A node that was away is waited for up to four times as long (N-58).
+    // A node that was away is waited for up to four times as long (N-50).
     const Nanos patience = std::min(4 * away, 60 * kSecond);
     (void)cluster.run(edge + patience + 2 * scenario.dead + kSlack, never);
     std::string error = disagreement(cluster, talkers, scenario, deaths_allowed);

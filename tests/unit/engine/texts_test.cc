@@ -131,9 +131,7 @@ TEST_F(EngineTexts, name_the_ranks_that_are_missing) {
         refused = failure() == Err::kLimit;
     }
     ASSERT_TRUE(refused);
-    EXPECT_EQ(text,
-              "the jobs that this user has begun lately let this one begin only after its "
-              "join time; begin fewer, or raise --jobs-per-second");
+    EXPECT_EQ(text, "this user began too many jobs lately; wait, or raise --jobs-per-second");
 }
 
 TEST(Texts, of_errors_leave_space_for_names) {
