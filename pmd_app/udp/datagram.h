@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Layouts of datagrams (docs/protocol/IP.md). Four octets stand in the place of a frame's Ethernet
+// header: who its sender is says the source address. Multi-octet fields are big-endian.
+//
+//   | kind | low 3 octets of a group's address, or 0 | ULC frame from its header on |     a frame
+//   | kind | 0 | from or count | name | … |                                     between two nodes
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/endian.h"
+#include "udp/address.h"
+#include "wire/ids.h"
+
+namespace ulc::udp {
+
+inline constexpr std::size_t kHeadOctets = 4;
+inline constexpr std::size_t kEthernetOctets = 14;  ///< those that they replace
+
+/// The first octets of the addresses of groups (engine/multicast_filter.h).
+inline constexpr std::array<std::uint8_t, 3> kGroupPrefix{0x03, 0x55, 0x4c};
+
+/// The high half is the version.
+enum class Kind : std::uint8_t {
+    kFrame = 0x10,    ///< for the receiver
+    kToAll = 0x11,    ///< a broadcast
+    kToGroup = 0x12,  ///< for a group
+    kHello = 0x18,
+    kWelcome = 0x19,
+};
+
+/// Asks the node at an address for its name, and to give the token back. It is longer than it has
+/// to be, so that an answer is no amplification (RFC 9000 §8.1).
+struct Hello {
+    Kind kind = Kind::kHello;
+    std::uint8_t zero = 0;
+    Be16 from{};  ///< number of the first peer that the answer shall name
+    Mac name;     ///< the sender's
+    Be16 reserved{};
+    Be64 token{};
+    std::array<std::byte, 44> padding{};
+};
+static_assert(sizeof(Hello) == 64);
+
+/// The answer. Behind it come addresses of other nodes.
+struct Welcome {
+    Kind kind = Kind::kWelcome;
+    std::uint8_t zero = 0;
+    Be16 count{};  ///< peers that the sender knows
+    Mac name;      ///< the sender's
+    Be16 entries{};
+    Be64 token{};  ///< the question's
+};
+static_assert(sizeof(Welcome) == 20);
+
+struct Entry {
+    std::array<std::uint8_t, 16> ip{};
+    Be16 port{};
+    Be16 reserved{};
+};
+static_assert(sizeof(Entry) == 20);
+
+inline constexpr std::size_t kEntriesMax = 56;  ///< a Welcome fits into the least MTU of IPv6
+inline constexpr std::size_t kControlMax = sizeof(Welcome) + kEntriesMax * sizeof(Entry);
+
+}  // namespace ulc::udp

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Device strings of a UDP socket: "udp", "udp,addr=10.0.0.5,port=4001,peer=10.0.0.1:4001". Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "udp/address.h"
+
+namespace ulc::udp {
+
+struct DeviceSpec {
+    Address own;                 ///< addr= and port=; all addresses of this machine; port 0: any
+    std::vector<Address> peers;  ///< peer=, any number of times
+    std::vector<std::string> named_peers;  ///< those by name: "node1:4001"
+};
+
+/// Returns whether the device string means a UDP socket.
+[[nodiscard]] bool is_udp(std::string_view device) noexcept;
+
+/// Reads such a string. Errors: kInvalid; `why` says what is understood.
+Err parse_device(std::string_view device, DeviceSpec& out, std::string& why);
+
+/// Reads "10.0.0.1:4001,[fd00::1]:4001", as UdpPort::addresses() gives it. False: it is not that,
+/// or has more than kMeetingMax addresses.
+[[nodiscard]] bool read_addresses(std::string_view text, std::vector<Address>& out);
+inline constexpr std::size_t kMeetingMax = 4;
+
+}  // namespace ulc::udp

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which node is at which UDP address, and how nodes find each other without broadcast
+// (docs/protocol/IP.md). Sans-IO: the port passes datagrams and the time.
+//
+//   known address ──HELLO(token)──▶ node there          an address counts after its token came back
+//                ◀──WELCOME(token, addresses of others)── each of which is asked in the same way
+//                ◀──HELLO(token)── the node there asks back, and so learns this one
+//
+// A node has to know one other address: that of a node which others know too. Little is sent to an
+// address that did not answer: one HELLO a second at most, and answers of at most three times the
+// octets that it sent (RFC 9000 §8).
+//
+// Invariants: a name has one address, and an address one name; work for a datagram does not grow
+// with the number of peers, but for a WELCOME to a peer, which names at most kEntriesMax.
+// Engine thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/prng.h"
+#include "base/tables/keyed_index.h"
+#include "base/units.h"
+#include "udp/address.h"
+#include "udp/datagram.h"
+#include "wire/ids.h"
+
+namespace ulc::udp {
+
+struct PeersConfig {
+    Mac own;                 ///< this node's name
+    std::uint64_t seed = 0;  ///< random bits, for tokens and tables
+};
+
+class Peers {
+public:
+    static constexpr std::size_t kPeersMax = 4096;
+    static constexpr std::size_t kStrangersMax = 256;  ///< addresses that others named, unanswered
+    static constexpr Nanos kAskFirst = 10 * kMillisecond;  ///< until the second question; doubles
+    static constexpr Nanos kAskAgain = kSecond;            ///< and between all later ones
+    static constexpr std::uint8_t kTries = 8;        ///< for an address that was not configured
+    static constexpr Nanos kRefresh = 4 * kSecond;   ///< between two questions to a peer
+    static constexpr Nanos kSilent = 10 * kSecond;   ///< then its name may move to another address
+    static constexpr Nanos kForget = 120 * kSecond;  ///< longer than any patience with a node
+    static constexpr unsigned kAnswersPerLook = 16;  ///< to strangers, between two on_timer()
+    static constexpr std::size_t kQueueMax = 2 * kPeersMax;
+
+    struct Peer {
+        Address address;
+        Mac name;  ///< no octet set: it has not answered
+        bool configured = false;
+        bool own = false;  ///< this node's address
+        std::uint8_t tries = 0;
+        std::uint16_t from = 0;  ///< the first entry that is wanted from it
+        std::uint64_t token = 0;
+        Nanos asked = -kNever / 2;
+        Nanos next = 0;   ///< time of the next question
+        Nanos heard = 0;  ///< the last good answer
+        [[nodiscard]] bool answers() const noexcept { return name != Mac{}; }
+    };
+    struct Counts {
+        std::uint64_t malformed = 0;
+        std::uint64_t unproven = 0;  ///< answers without the token of a question
+        std::uint64_t refused = 0;   ///< names that answer elsewhere, and addresses without space
+    };
+
+    explicit Peers(const PeersConfig& config);
+
+    /// Asks at this address until a node answers, and keeps it for good.
+    void add(const Address& address, Nanos now);
+    /// A datagram of kind kHello or kWelcome.
+    void on_datagram(const Address& from, std::span<const std::byte> datagram, Nanos now);
+    /// Call it about once a millisecond.
+    void on_timer(Nanos now);
+    /// Writes the next datagram to body, which has kControlMax octets. Returns its length; 0: none.
+    [[nodiscard]] std::size_t next_tx(Address& to, std::byte* body);
+
+    /// Gives the next address at which a node answered that was not known before. False: none.
+    [[nodiscard]] bool next_new(Address& out);
+
+    /// Returns the name of the node that answered at an address; no octet set: none did.
+    [[nodiscard]] Mac name_of(const Address& address) const noexcept;
+    /// Returns nullptr if no node of that name answered.
+    [[nodiscard]] const Peer* find(const Mac& name) const noexcept;
+    /// Calls visit(peer) for each node that answered.
+    template <typename Visit>
+    void each(Visit visit) const {
+        for (const std::uint32_t at : answering_)
+            visit(peers_[at]);
+    }
+    /// Names the addresses given by add() at which no node answered, a few of many; "": none.
+    [[nodiscard]] std::string unanswered() const;
+    [[nodiscard]] std::size_t count() const noexcept { return answering_.size(); }
+    [[nodiscard]] const Mac& own() const noexcept { return config_.own; }
+    [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+    /// Returns how many places of its tables all datagrams have looked at, for tests.
+    [[nodiscard]] std::uint64_t steps() const noexcept {
+        return by_address_.steps() + by_name_.steps();
+    }
+
+private:
+    struct Answer {
+        Address to;
+        std::uint64_t token = 0;
+        std::uint16_t from = 0;
+        bool is_question = false;
+        bool with_entries = false;
+    };
+
+    [[nodiscard]] std::uint64_t key_of(const Address& address) const noexcept;
+    [[nodiscard]] std::uint32_t at(const Address& address) const noexcept;
+    std::uint32_t insert(const Address& address, Nanos now);
+    void remove(std::uint32_t slot);
+    void ask(Peer& peer, Nanos now);
+    void set_name(std::uint32_t slot, const Mac& name);
+    void clear_name(std::uint32_t slot);
+    void on_hello(const Address& from, const Hello& hello, Nanos now);
+    void on_welcome(const Address& from, std::span<const std::byte> datagram, Nanos now);
+    void take_entries(std::span<const std::byte> entries, Nanos now);
+    [[nodiscard]] std::size_t put_welcome(const Answer& answer, std::byte* body) const;
+
+    PeersConfig config_;
+    Prng prng_;
+    std::uint64_t secret_;
+    std::vector<Peer> peers_;  ///< slots are stable
+    std::vector<std::uint32_t> free_;
+    std::vector<std::uint32_t> used_;       ///< slots in use
+    std::vector<std::uint32_t> answering_;  ///< slots of those that answered
+    std::size_t strangers_ = 0;             ///< neither configured nor answering
+    KeyedIndex by_address_;
+    KeyedIndex by_name_;
+    std::deque<Answer> queue_;
+    std::deque<Address> new_;
+    unsigned answers_ = 0;  ///< to strangers, since the last look
+    Nanos next_look_ = 0;
+    Counts counts_;
+};
+
+}  // namespace ulc::udp

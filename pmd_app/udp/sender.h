@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames of the engine as messages of a UDP socket. Sans-IO but for one function that it is given.
+//
+//   frames ──▶ runs: to one node or group, of one length but for the last ──▶ messages ──▶ call
+//
+// Invariant: send() takes frames from the first one on, so the engine offers the others again. A
+// run that the call took for some of its receivers counts as taken: the rest waits here, and until
+// it has gone nothing is taken.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/bounded.h"
+#include "port/segment.h"
+#include "udp/datagram.h"
+#include "udp/message.h"
+#include "udp/peers.h"
+
+namespace ulc::udp {
+
+/// Sends the first k messages, and returns k. error: errno of the next one; EAGAIN: later; 0: none.
+struct SendCall {
+    void* context = nullptr;
+    std::size_t (*send)(void* context, std::span<const Message> messages, int& error) = nullptr;
+};
+
+class Sender {
+public:
+    static constexpr std::uint16_t kBurst = 64;  ///< most frames of one call
+
+    /// frame_max: octets of the longest frame. Frames are of FramePools. peers outlives this.
+    Sender(const Peers& peers, std::uint32_t frame_max, const SendCall& call);
+    ~Sender() { drop_rest(); }
+    Sender(const Sender&) = delete;
+    Sender& operator=(const Sender&) = delete;
+
+    /// Takes over one reference of each of the first k frames, and returns k.
+    [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
+    /// Sends what waits. True: nothing waits any more.
+    [[nodiscard]] bool send_rest();
+    /// Sends the last broadcast to an address, if there was one.
+    void repeat_broadcast(const Address& to);
+
+    [[nodiscard]] std::size_t waiting() const noexcept { return rest_.frames.size(); }
+    /// Returns frames that were taken and could not be sent, once for each receiver.
+    [[nodiscard]] std::uint64_t unsendable() const noexcept { return unsendable_; }
+
+private:
+    /// Frames of one node or group, which go to one address or several.
+    struct Run {
+        std::uint16_t first = 0;
+        std::uint16_t frames = 0;
+        std::size_t messages = 0;
+    };
+    using Runs = FixedVector<Run, kBurst>;
+    /// A run that was sent to some of its receivers.
+    struct Rest {
+        std::vector<Segment*> frames;   ///< whole, without tails
+        std::vector<SocketAddress> to;  ///< the other receivers
+        std::size_t next = 0;           ///< in `to`
+    };
+
+    [[nodiscard]] std::uint16_t gather(Segment* const* frames, std::uint16_t first, std::uint16_t n,
+                                       Runs& runs);
+    [[nodiscard]] std::uint16_t run_length(Segment* const* frames, std::uint16_t n) const noexcept;
+    [[nodiscard]] Message put_pieces(Segment* const* frames, std::uint16_t n);
+    void keep_broadcast(const Segment& frame);
+    void add_message(const Message& message, const Address& to);
+    void keep_rest(Segment* const* frames, const Run& run, std::size_t message, std::size_t served);
+    void drop_rest();
+
+    const Peers& peers_;
+    std::uint32_t frame_max_;
+    SendCall call_;
+    std::array<std::array<std::byte, kHeadOctets>, kBurst> heads_{};
+    std::array<iovec, 3 * kBurst> pieces_{};
+    std::size_t heads_used_ = 0;
+    std::size_t pieces_used_ = 0;
+    std::vector<Message> messages_;         ///< those of a burst
+    std::vector<SocketAddress> addresses_;  ///< receivers, by the same numbers
+    Rest rest_;
+    std::vector<std::byte> last_to_all_;  ///< the last broadcast; keep_broadcast()
+    std::uint64_t unsendable_ = 0;
+};
+
+}  // namespace ulc::udp

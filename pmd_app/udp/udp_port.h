@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// port.h over a UDP socket: needs no privilege, and crosses routers (docs/protocol/IP.md). No
+// thread. A system call sends a burst and one receives several; nothing is copied to send, and each
+// byte once to receive.
+//
+//   engine ── tx() ──▶ runs of frames to one node ──▶ sendmmsg(), cut by the kernel
+//   engine ◀── rx() ── copied to its place ◀── joined by the kernel ◀── recvmmsg()
+//
+// The node's name is drawn at random, so each incarnation has another one (peers.h). A frame for a
+// group goes to each peer, by one system call. The engine sees Ethernet frames with names for
+// addresses.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "port/frame_pool.h"
+#include "port/port.h"
+#include "udp/datagram.h"
+#include "udp/device.h"
+#include "udp/peers.h"
+#include "udp/sender.h"
+#include "udp/udp_socket.h"
+
+namespace ulc::udp {
+
+struct PortOptions {
+    DeviceSpec device;
+    std::uint16_t mtu = 0;  ///< octets after the Ethernet header; 0: what Ethernet carries by IP
+    std::uint16_t ether_type = 0x88B5;
+    std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
+    std::uint64_t seed = 0;         ///< random bits, for the name, tokens and tables
+};
+
+class UdpPort {
+public:
+    /// Errors: those of Socket::open() and FramePool::create(). Not for the hot path.
+    static Err open(const PortOptions& options, std::unique_ptr<UdpPort>& out, std::string& why);
+    UdpPort(const UdpPort&) = delete;
+    UdpPort& operator=(const UdpPort&) = delete;
+
+    /// Valid while this object lives; copies are fine.
+    [[nodiscard]] const Port& port() const noexcept { return port_; }
+    /// "udp 10.0.0.5:4001"
+    [[nodiscard]] std::string name() const { return "udp " + text_of(socket_.local()); }
+    [[nodiscard]] const Address& local() const noexcept { return socket_.local(); }
+    [[nodiscard]] const Peers& peers() const noexcept { return peers_; }
+    /// Returns where other nodes can ask for this one, "10.0.0.5:4001,…", at most kMeetingMax. Asks
+    /// the kernel.
+    [[nodiscard]] std::string addresses() const;
+    /// Asks for a node at each of these. Engine thread.
+    void meet(std::span<const Address> addresses);
+
+private:
+    explicit UdpPort(const PortOptions& options);
+    void fill_table(const PortOptions& options);
+
+    [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
+    [[nodiscard]] std::uint32_t pending();
+    void look();
+    void answer();
+
+    [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
+    [[nodiscard]] Segment* take(const Landing* landing);
+    [[nodiscard]] bool next_datagram(std::span<const std::byte>& out);
+    [[nodiscard]] bool is_frame(std::span<const std::byte> datagram);
+    [[nodiscard]] Segment* copy_out(std::span<const std::byte> datagram, const Landing* landing);
+
+    Port port_;
+    Socket socket_;
+    Peers peers_;
+    port::FramePool tx_pool_;
+    port::FramePool rx_pool_;
+    Be16 ether_type_{};
+    std::uint32_t frame_max_ = 0;
+
+    Sender sender_;
+    bool unsent_ = false;        ///< the kernel held datagrams when it was asked
+    std::uint32_t unasked_ = 0;  ///< frames sent since then
+
+    Arrived arrived_;
+    std::size_t at_ = 0;  ///< in arrived_
+    Address from_;        ///< its sender, and the name of the node there
+    Mac name_;
+    std::uint64_t copied_bytes_ = 0;
+    std::uint64_t no_frame_ = 0;
+    PortDrops drops_;
+};
+
+}  // namespace ulc::udp
