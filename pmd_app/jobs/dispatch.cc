@@ -20,17 +20,11 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
     }
     if (frame.type == wire::FrameType::kNode) {
         wire::NodeView view;
-        NodeVerdict verdict;
         if (!wire::parse_node(frame.body, frame.length, view)) {
             impl_->counters.add(Counter::drop_job);
-        } else if (view.kind == wire::NodeKind::kLinks) {
-            on_links(view, frame.source, now);
-        } else if (view.kind == wire::NodeKind::kEchoRequest ||
-                   view.kind == wire::NodeKind::kEchoReply) {
-            // For the port, once it knows that its net has nodes of several links.
-        } else if (liveness_.on_node(view, frame.source, now, verdict)) {
-            impl_->on_verdict(verdict, now);
+            return;
         }
+        return on_node(view, frame.source, now);
     } else if (frame.type == wire::FrameType::kLink) {
         wire::LinkView view;
         if (!wire::parse_link(frame.body, frame.length, view)) {
@@ -51,7 +45,8 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
             impl_->refuse_old(view, frame.source, now);
         } else if (impl_->authentic(view, frame.source)) {
             liveness_.heard(liveness_.find(frame.source), now);
-            if (view.kind == wire::JobKind::kJoin) addresses_.greet(now);
+            if (view.kind == wire::JobKind::kJoin)
+                addresses_.on_join(frame.source, view.join->incarnation, now);
             impl_->on_job_frame(view, frame.source, now);
         }
     }
@@ -60,12 +55,37 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
     decide_next_look();
 }
 
+void Jobs::on_node(const wire::NodeView& view, const Mac& source, Nanos now) {
+    NodeVerdict verdict;
+    switch (view.kind) {
+        case wire::NodeKind::kLinks:
+        case wire::NodeKind::kLinksRequest:
+        case wire::NodeKind::kLinksReply:
+            on_links(view, source, now);
+            return decide_next_look();
+        case wire::NodeKind::kEchoRequest:
+        case wire::NodeKind::kEchoReply:
+            return;  // for the port, once it knows that its net has nodes of several links
+        case wire::NodeKind::kPing:
+        case wire::NodeKind::kPong:
+        case wire::NodeKind::kGone:
+        case wire::NodeKind::kExpelled:
+            if (!liveness_.on_node(view, source, now, verdict)) return decide_next_look();
+            impl_->on_verdict(verdict, now);
+            break;
+    }
+    impl_->forget_finished(now);
+    impl_->changed();
+    decide_next_look();
+}
+
 void Jobs::on_links(const wire::NodeView& view, const Mac& source, Nanos now) {
     liveness_.heard(liveness_.find(source), now);
-    const auto watched = [](const void* context, const Mac& mac) {
-        return static_cast<const Liveness*>(context)->find(mac) != kNoNode;
-    };
-    addresses_.on_links(view, source, watched, &liveness_, now);
+    if (view.kind == wire::NodeKind::kLinksRequest) return addresses_.on_request(view, source, now);
+    // Another incarnation is a hint: the node is asked which of the two lives.
+    liveness_.hint(source, view.incarnation, now);
+    if (view.kind == wire::NodeKind::kLinks) return addresses_.on_links(view, source, now);
+    addresses_.on_reply(view, source, now);
 }
 
 }  // namespace ulc::engine

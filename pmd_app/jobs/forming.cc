@@ -18,6 +18,8 @@
 namespace ulc::engine {
 namespace {
 
+constexpr Nanos kPatienceMax = 3600 * kSecond;
+
 std::string_view reason_of(Err error) noexcept {
     switch (error) {
         case Err::kJobSize:
@@ -51,6 +53,10 @@ std::string ranks_missing(std::uint32_t size, IsSet is_set) {
         rank = last;
     }
     return text;
+}
+
+std::string rank0_ended_text(const JobRecord& record) {
+    return "rank 0 at " + text_of(record.rank0) + " ended before all ranks knew each other";
 }
 
 }  // namespace
@@ -147,6 +153,7 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
         record->profile = request.profile;
         record->begins_at = request.begins_at;
     }
+    record->patience = std::max(record->patience, std::min(request.patience, kPatienceMax));
     if (request.rank == 0) record->medium = request.medium;
     record->locals.push_back(LocalRank{request.rank, request.endpoint, request.deadline});
     record->join_wait = std::max(config.join_wait_min, record->size * config.answer_slot);
@@ -388,6 +395,13 @@ void Jobs::Impl::fail_job(JobRecord& record, Err error, Rank rank, const Mac& fi
                                             : "rank " + std::to_string(rank) + ": nodes " +
                                                   text_of(first) + " and " + text_of(second) + " " +
                                                   std::string(reason_of(error));
+    fail_with(record, error, why, first, second);
+    record.conflict_rank = rank;
+    record.failed_at = record.publisher ? now : now - config.failed_life;
+}
+
+void Jobs::Impl::fail_with(JobRecord& record, Err error, const std::string& why, const Mac& first,
+                           const Mac& second) {
     for (const LocalRank& local : record.locals)
         fail_local(record, local, error, first, second, why);
     record.locals.clear();
@@ -396,13 +410,18 @@ void Jobs::Impl::fail_job(JobRecord& record, Err error, Rank rank, const Mac& fi
     if (record.publisher && record.publisher->stage == PublisherStage::kRoster) {
         retract_roster(record);
     }
-    record.assembly.reset();
+    drop_assembly(record);
     record.phase = JobPhase::kFailed;
     record.error = error;
-    record.conflict_rank = rank;
     record.first = first;
     record.second = second;
-    record.failed_at = record.publisher ? now : now - config.failed_life;
+}
+
+void Jobs::Impl::publisher_gone(JobRecord& record, Err error) {
+    record.rank0 = record.assembly->publisher;
+    record.rank0_ended = true;
+    if (record.by_hand) return drop_assembly(record);
+    fail_with(record, error, rank0_ended_text(record), record.rank0, config.mac);
 }
 
 void Jobs::Impl::announce_failure(const JobRecord& record) {
@@ -449,6 +468,8 @@ void Jobs::Impl::check_deadlines(JobRecord& record, Nanos now) {
                       return record.publisher->claims[rank].handle != 0 ||
                              record.local(static_cast<Rank>(rank)) != nullptr;
                   });
+        } else if (why.empty() && record.rank0_ended) {
+            why = rank0_ended_text(record);
         } else if (why.empty() && record.rank0 != Mac{}) {
             why = "rank 0 at " + text_of(record.rank0) + " is still waiting for other ranks";
         } else if (why.empty()) {

@@ -54,9 +54,10 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
     return octets == 0 ? 0 : wire::build_control(frame, head, octets);
 }
 
-std::size_t Jobs::Impl::broadcast_node(std::byte* frame, std::size_t octets) const noexcept {
+std::size_t Jobs::Impl::complete_node(std::byte* frame, const Mac& to,
+                                      std::size_t octets) const noexcept {
     wire::FrameHead head;
-    head.destination = kBroadcastMac;
+    head.destination = to;
     head.source = config.mac;
     head.ether_type = config.ether_type;
     head.crc = config.crc;

@@ -30,10 +30,11 @@ inline constexpr std::size_t kRank0Max = 4;
 inline constexpr std::size_t kEndedJobsMax = 64;
 /// Greatest number of REJECTs that answer one JOIN, so that little comes back for little.
 inline constexpr std::size_t kRejectsPerJoin = 2;
-/// Frames of this length pass every Ethernet. That of longer ones is tried while a job forms.
-inline constexpr std::uint16_t kMtuPlain = 1500;
 /// Rounds in which a long frame is sent to engines that hold the roster, until it counts as lost.
 inline constexpr std::uint8_t kPaddedRounds = 6;
+/// A job waits at most that long for the proofs of its nodes' links, and looks after each step.
+inline constexpr Nanos kProofsMax = 50 * kMillisecond;
+inline constexpr Nanos kProofStep = kMillisecond;
 
 enum class JobPhase : std::uint8_t { kForming, kFormed, kEnding, kFailed };
 
@@ -93,6 +94,7 @@ struct Publisher {
     std::size_t due_count = 0;
     std::vector<bool> missing;  ///< parts that incomplete acknowledgements lack
     Nanos round_at = kNever;
+    Nanos proofs_until = 0;  ///< kRoster: COMMIT waits for proofs of links until then
     Nanos wait = 0;
     void fields(state::Archive& archive);
 };
@@ -108,6 +110,7 @@ struct Assembly {
     Nanos heard = 0;  ///< from its publisher, about this roster
     bool complete = false;
     bool refused = false;  ///< its world handle is in use here
+    bool watched = false;  ///< the node of its publisher is watched for it
     GroupHandle world = 0;
     std::uint32_t first_seq = 0;
     std::uint8_t version = 0;
@@ -117,8 +120,10 @@ struct Assembly {
     std::uint16_t padding = 0;  ///< padding of an acknowledgement; 0: no padded part came
     bool ours = false;  ///< a part named one of our claims: no other roster may replace this one
     std::vector<urtp::Peer>
-        peers;               ///< by rank; handle 0: not yet. Moved to the record when complete
-    std::vector<bool> held;  ///< parts
+        peers;                ///< by rank; handle 0: not yet. Moved to the record when complete
+    std::vector<Mac> bonded;  ///< nodes that say they have several links
+    Nanos proofs_until = 0;   ///< complete: ROSTER_ACK waits for proofs of these until then
+    std::vector<bool> held;   ///< parts
     Nanos ack_at = kNever;
     bool ack_due = false;
     bool padded_ack_due = false;
@@ -153,6 +158,7 @@ struct JobRecord {
     wire::JobKey key;    ///< made of `secret`
     std::uint16_t size = 0;
     std::string profile;
+    Nanos patience = 0;  ///< the longest of its ranks here
     JobPhase phase = JobPhase::kForming;
     std::vector<LocalRank> locals;  ///< those that have neither left nor failed
     std::vector<Bye> byes;
@@ -167,7 +173,8 @@ struct JobRecord {
     std::size_t join_cursor = 0;
     /// The node of rank 0, if it has an older version and awaits a claim that it can read.
     Mac join_old;
-    Mac rank0;  ///< latest node heard to have it; zeros: none
+    Mac rank0;                 ///< latest node heard to have it; zeros: none
+    bool rank0_ended = false;  ///< the one at `rank0`, after its roster came
     FixedVector<Mac, kRank0Max> rank0_heard;
     std::size_t rank0_next = 0;  ///< the one to be replaced
     std::uint32_t twin = 0;  ///< incarnation of another engine that has this node's MAC; 0: none
@@ -243,12 +250,13 @@ struct CommitAnswer {
 
 struct Jobs::Impl {
     Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in,
-         Links& links_in);
+         const NodeAddresses& addresses_in, Links& links_in);
 
     JobsConfig config;
     wire::NodeAttributes attributes;  ///< attributes of this node
     Counters& counters;
     Liveness& liveness;
+    const NodeAddresses& addresses;
     Links& links;
     Prng prng;
     std::vector<std::unique_ptr<JobRecord>> records;
@@ -338,6 +346,8 @@ struct Jobs::Impl {
     void announce_failure(const JobRecord& record);
     void fail_local(JobRecord& record, const LocalRank& local, Err error, const Mac& first,
                     const Mac& second, const std::string& why);
+    void fail_with(JobRecord& record, Err error, const std::string& why, const Mac& first,
+                   const Mac& second);
     void check_deadlines(JobRecord& record, Nanos now);
 
     // --- rosters (roster.cc)
@@ -347,6 +357,11 @@ struct Jobs::Impl {
     [[nodiscard]] bool has_twins(JobRecord& record, Nanos now);  // twins.cc
     [[nodiscard]] GroupHandle choose_world(const JobRecord& record) noexcept;
     [[nodiscard]] bool world_in_use(GroupHandle world) const noexcept;
+    void watch_publisher(JobRecord& record, Nanos now);
+    void drop_assembly(JobRecord& record) noexcept;
+    /// The publisher of a roster that is held here sends no COMMIT any more: fails a launcher's
+    /// job, which has no other rank 0. One by hand awaits another.
+    void publisher_gone(JobRecord& record, Err error);
     /// The roster stands in `record`: local ranks are formed.
     void form(JobRecord& record, Nanos now);
     void publish_round(JobRecord& record, Nanos now);
@@ -367,6 +382,9 @@ struct Jobs::Impl {
     void start_rounds(JobRecord& record, PublisherStage stage, std::uint16_t parts, Nanos now);
     void commit(JobRecord& record, Nanos now);
     void acknowledged(JobRecord& record, const Mac& engine, Nanos now);
+    void finish_roster(JobRecord& record, Nanos now);
+    [[nodiscard]] std::vector<Mac> bonded_of(const JobRecord& record) const;
+    [[nodiscard]] bool waits_for_proofs(std::span<const Mac> bonded, Nanos until, Nanos now) const;
     void on_roster(const wire::JobBodyView& view, const Mac& source, Nanos now);
     [[nodiscard]] bool take_part(JobRecord& record, const wire::JobBodyView& view,
                                  const Mac& source, Nanos now);
@@ -378,8 +396,9 @@ struct Jobs::Impl {
     // --- frames out (job_frames.cc): each writes a body at `body` and returns its octets; 0: none
     // due
     [[nodiscard]] std::size_t next_tx(std::byte* frame, Nanos now);
-    /// Completes a broadcast NODE frame whose body stands at kHeadOctets. Returns its octets.
-    [[nodiscard]] std::size_t broadcast_node(std::byte* frame, std::size_t octets) const noexcept;
+    /// Completes a NODE frame whose body stands at kHeadOctets. Returns its octets.
+    [[nodiscard]] std::size_t complete_node(std::byte* frame, const Mac& to,
+                                            std::size_t octets) const noexcept;
     [[nodiscard]] std::size_t put_reject(std::byte* body, Mac& to);
     [[nodiscard]] std::size_t put_introduction(const JobRecord& record, std::byte* body) const;
     [[nodiscard]] std::size_t put_claims(const JobRecord& record, std::byte* body,

@@ -26,6 +26,7 @@ bool JobRecord::heard_rank0(const Mac& mac) const noexcept {
 
 void JobRecord::note_rank0(const Mac& mac) noexcept {
     rank0 = mac;
+    rank0_ended = false;
     if (heard_rank0(mac) || rank0_heard.push_back(mac)) return;
     rank0_heard[rank0_next] = mac;
     rank0_next = (rank0_next + 1) % kRank0Max;
@@ -38,11 +39,12 @@ bool JobRecord::may_reject(const Mac& mac) const noexcept {
 }
 
 Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in,
-                 Links& links_in)
+                 const NodeAddresses& addresses_in, Links& links_in)
     : config(config_in),
       attributes{config_in.mtu, 1},
       counters(counters_in),
       liveness(liveness_in),
+      addresses(addresses_in),
       links(links_in),
       prng(config_in.seed),
       last_roster(static_cast<std::uint32_t>(prng.next())) {
@@ -136,6 +138,7 @@ bool Jobs::Impl::only_repeats_byes(const JobRecord& record) const {
 /// Stops watching the nodes of the job; the caller removes its record.
 void Jobs::Impl::forget(const JobRecord& record) {
     remember_key(record);
+    if (record.assembly && record.assembly->watched) liveness.unwatch(record.assembly->publisher);
     for (std::size_t rank = 0; rank < record.roster.size(); ++rank) {
         const Mac& mac = record.roster[rank].mac;
         if (!record.gone[rank] && mac != config.mac) liveness.unwatch(mac);
@@ -160,8 +163,11 @@ void Jobs::Impl::on_timer(Nanos now) {
             if (record->join_at <= now && !record->locals.empty()) make_join_due(*record, now);
         }
         if (record->assembly && record->assembly->ack_at <= now) {
-            record->assembly->ack_at = kNever;
-            record->assembly->ack_due = true;
+            Assembly& assembly = *record->assembly;
+            const bool waits = assembly.complete && record->phase == JobPhase::kForming &&
+                               waits_for_proofs(assembly.bonded, assembly.proofs_until, now);
+            assembly.ack_at = waits ? now + kProofStep : kNever;
+            assembly.ack_due = !waits;
         }
         if (record->publisher && record->publisher->round_at <= now) publish_round(*record, now);
     }
@@ -211,9 +217,9 @@ void Jobs::Impl::on_bye(const wire::JobBodyView& view, const Mac& source, Nanos 
             const Assembly* assembly = record->assembly.get();
             const bool held = assembly != nullptr && assembly->publisher == source &&
                               !assembly->peers.empty() && assembly->peers[0].handle == handle;
-            if (held && rank == 0) {
-                record->assembly.reset();  // its publisher gave up
-            }
+            if (held && rank == 0)
+                publisher_gone(*record,
+                               kind == JobEventKind::kPeerLeft ? Err::kPeerLeft : Err::kPeerDied);
         }
     }
 }
@@ -272,9 +278,9 @@ LinksConfig links_config(const JobsConfig& config) {
 Jobs::Jobs(const JobsConfig& config, Counters& counters)
     : liveness_(config.liveness, config.mac, config.incarnation, config.seed ^ 0x6c697665U,
                 counters),
-      addresses_(config.mac, config.incarnation, config.seed ^ 0x61646472U, counters),
+      addresses_(config.mac, config.incarnation, config.seed ^ 0x61646472U, liveness_, counters),
       links_(links_config(config), liveness_, counters),
-      impl_(std::make_unique<Impl>(config, counters, liveness_, links_)) {}
+      impl_(std::make_unique<Impl>(config, counters, liveness_, addresses_, links_)) {}
 
 Jobs::~Jobs() = default;
 
@@ -315,9 +321,9 @@ void Jobs::leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now
 bool Jobs::job(JobId job, JobView& out) const noexcept {
     const JobRecord* record = impl_->find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed) return false;
-    out =
-        JobView{record->name,    record->nonce,   record->roster, record->world, record->first_seq,
-                record->version, record->profile, record->medium, record->mtu,   record->has_bonds};
+    out = JobView{record->name,      record->nonce,     record->roster,  record->world,
+                  record->first_seq, record->version,   record->profile, record->medium,
+                  record->mtu,       record->has_bonds, record->user,    record->begins_at};
     return true;
 }
 
@@ -349,8 +355,9 @@ void Jobs::held_for_gone(JobId job, Rank rank, Nanos now) {
 std::size_t Jobs::next_tx(std::byte* frame, std::size_t capacity, Nanos now) {
     if (!has_tx() || capacity < sizeof(wire::EthernetHeader) + impl_->config.mtu) return 0;
     // Addresses go first, so that a node knows from whom the next frames are.
-    std::size_t octets = addresses_.next_tx(frame + wire::kHeadOctets, now);
-    octets = octets != 0 ? impl_->broadcast_node(frame, octets) : impl_->next_tx(frame, now);
+    Mac to;
+    std::size_t octets = addresses_.next_tx(to, frame + wire::kHeadOctets, now);
+    octets = octets != 0 ? impl_->complete_node(frame, to, octets) : impl_->next_tx(frame, now);
     decide_next_look();
     return octets;
 }
@@ -407,6 +414,8 @@ void Jobs::on_timer(Nanos now) {
     if (impl_->timer <= now || verdict.mac != Mac{}) impl_->on_timer(now);
     decide_next_look();
 }
+
+std::uint64_t Jobs::secret() const noexcept { return impl_->config.seed ^ 0x706f7274U; }
 
 bool Jobs::drained() const noexcept {
     const auto& records = impl_->records;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs of one engine: forming, leaving, and the liveness of the nodes they span (docs/PROTOCOL.md
-// §7, §8; DESIGN decisions 12 and 13). Sans-IO: JOB and NODE frames and the time go in; frames and
+// Jobs of one engine: forming, leaving, and the liveness of the nodes they span (PROTOCOL §7,
+// §8; DECISIONS D12 and D13). Sans-IO: JOB and NODE frames and the time go in; frames and
 // events are pulled.
 //
 //   local endpoint:  join() ─▶ … ─▶ event kFormed | kFailed;   leave() once, formed or not
@@ -49,6 +49,8 @@ struct JobsConfig {
     Mac mac;
     std::uint32_t incarnation = 1;  ///< random at engine start, not 0
     std::uint16_t mtu = 1500;
+    /// Frames of this length pass every path. That of longer ones is tried while a job forms.
+    std::uint16_t mtu_sure = 1500;
     std::uint16_t ether_type = wire::kEtherTypeDefault;
     bool crc = false;        ///< a CRC32C behind every frame
     std::uint64_t seed = 0;  ///< seed of nonces, first numbers, world handles, jitter
@@ -88,6 +90,7 @@ struct JoinRequest {
     Handle endpoint = 0;      ///< the handle under which this endpoint receives
     std::uint32_t user = 0;   ///< on whose account a job is that this begins
     Nanos deadline = kNever;  ///< kFailed with kTimeout at this time
+    Nanos patience = 0;       ///< with the nodes of its peers, if longer than liveness's node_dead
     Nanos begins_at = 0;      ///< a job that this begins sends nothing of itself before
     std::string_view profile =
         urtp::kDefaultProfile;        ///< profile of the transport (urtp/policy.h); copied
@@ -132,6 +135,8 @@ struct JobView {
     Medium medium = Medium::kSwitch;
     std::uint16_t mtu = wire::kMtuMin;  ///< least MTU of the nodes: no packet of the job is longer
     bool has_bonds = false;             ///< a node of the job has several links
+    std::uint32_t user = 0;             ///< the user whose claim began the job here
+    Nanos begins_at = 0;                ///< time from which that claim may send
 };
 
 class Jobs {
@@ -172,6 +177,14 @@ public:
     /// wire::kMtuMin and at most JobsConfig::mtu, from now on. Jobs that have formed and links that
     /// are up keep theirs.
     void set_mtu(std::uint16_t mtu);
+    /// Returns the speed of the slowest link of a node in Mb/s; 0: it has one link.
+    [[nodiscard]] std::uint32_t slowest_link(const Mac& node) const noexcept {
+        return addresses_.slowest_link(node);
+    }
+    /// Returns random bits that no other node knows, for the port's tables.
+    [[nodiscard]] std::uint64_t secret() const noexcept;
+    /// Returns how many places of the tables of addresses all frames have looked at, for tests.
+    [[nodiscard]] std::uint64_t address_steps() const noexcept { return addresses_.steps(); }
     /// The addresses of another node have changed. Call until false.
     [[nodiscard]] bool next_address_change(AddressChange& out) {
         return addresses_.has_change() && addresses_.next_change(out);
@@ -236,6 +249,7 @@ private:
     void decide_next_look() noexcept;  ///< after whatever may change it
 
     void on_links(const wire::NodeView& view, const Mac& source, Nanos now);
+    void on_node(const wire::NodeView& view, const Mac& source, Nanos now);
 
     Liveness liveness_;
     NodeAddresses addresses_;

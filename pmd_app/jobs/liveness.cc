@@ -88,9 +88,10 @@ Liveness::Node* Liveness::at(const Mac& mac) noexcept {
     return index == kNoNode ? nullptr : &nodes_[index & kNodeSlotMask];
 }
 
-bool Liveness::watch(const Mac& mac, std::uint32_t incarnation, Nanos now) {
+bool Liveness::watch(const Mac& mac, std::uint32_t incarnation, Nanos now, Nanos patience) {
     if (Node* known = at(mac); known != nullptr) {
         ++known->ranks;
+        known->patience = std::max(known->patience, patience);
         hint(mac, incarnation, now);
         return true;
     }
@@ -108,6 +109,7 @@ bool Liveness::watch(const Mac& mac, std::uint32_t incarnation, Nanos now) {
     node.mac = mac;
     node.incarnation = incarnation;
     node.ranks = 1;
+    node.patience = patience;
     node.last_heard = now;
     node.last_ping = now - ping_wait();
     node.token = prng_.next();
@@ -320,8 +322,9 @@ Nanos Liveness::absence_of(const Node& node, Nanos now) const noexcept {
 }
 
 Nanos Liveness::patience_with(const Node& node, Nanos now) const noexcept {
-    const Nanos most = std::max(config_.node_dead, config_.patience_max);
-    return std::clamp(kPatience * absence_of(node, now), config_.node_dead, most);
+    const Nanos least = std::max(config_.node_dead, node.patience);
+    const Nanos most = std::max(least, config_.patience_max);
+    return std::clamp(kPatience * absence_of(node, now), least, most);
 }
 
 /// Remembers how long the node let the first ping wait, if it was heard since.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Liveness of nodes. Silence starts questions (PING), unanswered questions end a node, silence
-// alone never does (DESIGN decision 13; U-Net MPI §5.4): a peer that computes for a minute has an
+// alone never does (DECISIONS D13; U-Net MPI §5.4): a peer that computes for a minute has an
 // engine that answers.
 //
 //   heard ──node_idle──▶ ping every ping_wait ──≥ patience silent, ≥ pings_min unanswered──▶ dead
 //     ▲──────── any frame from the node ────────┘
 //
-// The patience with a node is node_dead, or four times as long as it let a ping wait before, up to
-// patience_max: on a busy machine an engine loses the processor again and again, and a node that
-// was away for a second comes back. An absence counts half as much every forget_wait. The time for
-// which this engine was away itself does not count.
+// The patience with a node is node_dead, or what a job wants (15 s for MPI), or four times as long
+// as it let a ping wait before, up to patience_max: on a busy machine an engine loses the processor
+// again and again, and a node that was away for a second comes back. An absence counts half as much
+// every forget_wait. The time for which this engine was away itself does not count.
 //
 // An answer that carries another incarnation than the roster's says that the engine died and
 // another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is held
@@ -98,8 +98,10 @@ public:
     Liveness(const LivenessConfig& config, const Mac& own, std::uint32_t incarnation,
              std::uint64_t seed, Counters& counters);
 
-    /// One more live rank at that node; the first starts the watch. False: nodes_max is reached.
-    [[nodiscard]] bool watch(const Mac& mac, std::uint32_t incarnation, Nanos now);
+    /// One more live rank at that node; the first starts the watch. `patience`: what its job wants,
+    /// if longer than node_dead; a node gets the longest. False: nodes_max is reached.
+    [[nodiscard]] bool watch(const Mac& mac, std::uint32_t incarnation, Nanos now,
+                             Nanos patience = 0);
     /// Calls of links may watch one more node: they leave half of nodes_max for jobs.
     [[nodiscard]] bool has_room_for_calls() const noexcept {
         return by_mac_.size() < config_.nodes_max / 2;
@@ -177,6 +179,7 @@ private:
         Nanos last_heard = 0;
         Nanos last_ping = 0;
         Nanos asked_since = 0;  ///< the first of those
+        Nanos patience = 0;     ///< the longest that a watch of it wanted
         Nanos waits_since = 0;  ///< the first ping since it was last heard; 0: none
         Nanos absence = 0;      ///< how long it let one wait, as remembered at absence_at
         Nanos absence_at = 0;

@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The node's own addresses, and the table of those of others (node_addresses.h).
 #include "jobs/node_addresses.h"
 
 #include <algorithm>
 
 namespace ulc::engine {
+namespace {
+
+/// Returns a place in a mesh as a number, not 0.
+std::uint64_t number_of_place(std::uint16_t row, std::uint16_t column) noexcept {
+    return std::uint64_t{row} << 16U | column;
+}
+
+}  // namespace
 
 NodeAddresses::NodeAddresses(const Mac& own, std::uint32_t incarnation, std::uint64_t seed,
-                             Counters& counters)
-    : own_(own), incarnation_(incarnation), counters_(counters), by_node_(seed) {}
+                             const Liveness& liveness, Counters& counters)
+    : own_(own),
+      incarnation_(incarnation),
+      liveness_(liveness),
+      counters_(counters),
+      prng_(seed),
+      by_node_(seed + 1),
+      by_address_(seed + 2),
+      by_place_(seed + 3) {}
+
+// ---- this node's addresses ----------------------------------------------------------------------
 
 void NodeAddresses::set_own(std::span<const NodeAddress> links, Nanos now) {
     ULC_CHECK(!links.empty() && links.size() <= kNodeLinksMax && links[0].mac == own_);
@@ -26,132 +44,229 @@ void NodeAddresses::greet(Nanos now) noexcept {
     due_ = true;
 }
 
-void NodeAddresses::on_timer(Nanos now) noexcept {
-    if (repeat_at_ > now) return;
-    due_ = true;
-    repeat_at_ = now + kRepeat;
+void NodeAddresses::on_join(const Mac& node, std::uint32_t incarnation, Nanos now) {
+    greet(now);
+    Known* known = find(node);
+    if (known == nullptr || known->incarnation == 0) return;
+    if (known->provisional && known->incarnation != incarnation) return release(*known);
+    if (known->provisional || known->incarnation != incarnation) want(*known, now);
 }
 
-std::size_t NodeAddresses::next_tx(std::byte* body, Nanos now) {
-    if (!due_) return 0;
-    due_ = false;
-    sent_at_ = now;
+void NodeAddresses::on_timer(Nanos now) {
+    if (repeat_at_ <= now) {
+        due_ = true;
+        repeat_at_ = now + kRepeat;
+    }
+    if (sweep_at_ <= now) sweep(now);
+    if (ask_at_ > now) return;
+    for (std::size_t n = asking_.size(); n-- > 0;) {
+        Known& known = known_[asking_[n]];  // may leave the list
+        if (known.next <= now) go_on(known, now);
+    }
+    ask_at_ = kNever;
+    for (const std::uint32_t slot : asking_)
+        ask_at_ = std::min(ask_at_, known_[slot].next);
+}
+
+std::size_t NodeAddresses::next_tx(Mac& to, std::byte* body, Nanos now) {
     wire::NodeBody head{};
-    head.kind = wire::NodeKind::kLinks;
     head.incarnation = incarnation_;
-    head.token = number_;
-    counters_.add(Counter::links_sent);
-    return wire::put_links(body, head, links_);
+    if (due_) {
+        due_ = false;
+        sent_at_ = now;
+        to = kBroadcastMac;
+        head.kind = wire::NodeKind::kLinks;
+        head.token = number_;
+        counters_.add(Counter::links_sent);
+        return wire::put_links(body, head, links_);
+    }
+    if (!replies_.empty()) {
+        const Probe reply = replies_[replies_.size() - 1];
+        replies_.pop_back();
+        to = reply.to;
+        head.kind = wire::NodeKind::kLinksReply;
+        head.token = reply.token;
+        const NodeAddress alone{own_, kMegabitsUnknown, 0};
+        const std::span<const NodeAddress> links =
+            links_.empty() ? std::span(&alone, 1) : std::span(links_.begin(), links_.size());
+        return wire::put_links_reply(body, head, number_, links);
+    }
+    if (probes_.empty()) return 0;
+    to = probes_.front().to;
+    head.kind = wire::NodeKind::kLinksRequest;
+    head.token = probes_.front().token;
+    head.ours = by_address_.find(number_of(to)) == KeyedIndex::kNone ? 0 : 1;
+    probes_.pop_front();
+    return wire::put_node(body, head);
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+std::uint32_t NodeAddresses::slot_of(const Known& known) const noexcept {
+    return static_cast<std::uint32_t>(&known - known_.data());
 }
 
 NodeAddresses::Known* NodeAddresses::find(const Mac& node) noexcept {
-    const std::uint32_t at = by_node_.find(number_of(node));
-    return at == KeyedIndex::kNone ? nullptr : &known_[at];
+    const std::uint32_t slot = by_node_.find(number_of(node));
+    return slot == KeyedIndex::kNone ? nullptr : &known_[slot];
 }
 
-/// Fills the index of the table. False: a node is there twice.
-bool NodeAddresses::index_nodes() {
-    by_node_.clear();
-    for (std::size_t n = 0; n < known_.size(); ++n) {
-        if (find(known_[n].node) != nullptr) return false;
-        by_node_.insert(number_of(known_[n].node), static_cast<std::uint32_t>(n));
+/// Returns a new entry; nullptr: there are too many.
+NodeAddresses::Known* NodeAddresses::add(const Mac& node) {
+    if (by_node_.size() >= kNodesMax) return nullptr;
+    if (free_.empty()) {
+        free_.push_back(static_cast<std::uint32_t>(known_.size()));
+        known_.emplace_back();
     }
-    return true;
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    Known& known = known_[slot];
+    known = Known{};
+    known.node = node;
+    known.used = true;
+    by_node_.insert(number_of(node), slot);
+    return &known;
 }
 
-namespace {
-
-/// Returns whether the announcement names the place in a mesh that a node with these addresses has.
-bool is_same_place(std::span<const wire::LinkEntry> entries, const AddressList& addresses) {
-    return entries.size() == 2 && addresses.size() == 2 && addresses[0].segment != 0 &&
-           entries[0].segment == addresses[0].segment && entries[1].segment == addresses[1].segment;
-}
-
-}  // namespace
-
-/// Returns whether an address or the place of the announcement is this node's or a third one's.
-bool NodeAddresses::is_taken(const wire::NodeView& view, const Mac& node,
-                             bool (*watched)(const void* context, const Mac& mac),
-                             const void* context) const noexcept {
-    if (is_same_place(view.links, links_)) return true;
-    for (const Known& other : known_)
-        if (other.node != node && is_same_place(view.links, other.addresses)) return true;
-    for (const wire::LinkEntry& entry : view.links) {
-        if (entry.mac == own_) return true;
-        if (entry.mac != node && watched(context, entry.mac)) return true;
-        if (std::ranges::find(links_, entry.mac, &NodeAddress::mac) != links_.end()) return true;
-        for (const Known& other : known_) {
-            if (other.node == node) continue;
-            if (std::ranges::find(other.addresses, entry.mac, &NodeAddress::mac) !=
-                other.addresses.end())
-                return true;
-        }
+/// Forgets a node: frames for it go to its first address alone.
+void NodeAddresses::release(Known& known) {
+    withdraw(known);
+    if (known.given.size() > 1) {
+        AddressChange change{known.node, {}, true};
+        (void)change.addresses.push_back(known.given[0]);
+        changes_.push_back(change);
     }
+    const std::uint32_t slot = slot_of(known);
+    ask_no_more(known);
+    by_node_.erase(number_of(known.node));
+    known = Known{};
+    free_.push_back(slot);
+    if (by_node_.size() == 0) sweep_at_ = kNever;
+}
+
+bool NodeAddresses::is_meshed() const noexcept {
+    return links_.size() == 2 && links_[0].segment != 0;
+}
+
+bool NodeAddresses::is_own(const Mac& mac) const noexcept {
+    return mac == own_ || std::ranges::find(links_, mac, &NodeAddress::mac) != links_.end();
+}
+
+/// Returns whether no other node is known to have the address.
+bool NodeAddresses::is_free(const Mac& mac, const Known& known) const noexcept {
+    const std::uint32_t owner = by_address_.find(number_of(mac));
+    if (owner != KeyedIndex::kNone && owner != slot_of(known)) return false;
+    return mac == known.node || liveness_.find(mac) == kNoNode;
+}
+
+/// Returns whether the node may have these addresses as far as this one knows itself. False: it was
+/// counted.
+bool NodeAddresses::is_possible(const wire::NodeView& view, const Mac& source) noexcept {
+    const bool own = std::ranges::any_of(
+        view.links, [this](const wire::LinkEntry& entry) { return is_own(entry.mac); });
+    const bool meshed = view.links[0].segment != 0;
+    if (view.links[0].mac == source && !own && meshed == is_meshed()) return true;
+    counters_.add(Counter::drop_links_address);
     return false;
 }
 
-void NodeAddresses::forget_old(Nanos now) {
-    for (std::size_t n = known_.size(); n-- > 0;) {
-        if (now - known_[n].heard < kForget) continue;
-        AddressChange change{known_[n].node, {}};
-        (void)change.addresses.push_back(known_[n].addresses[0]);
-        changes_.push_back(change);
-        known_.erase(known_.begin() + static_cast<std::ptrdiff_t>(n));
-    }
-    ULC_CHECK(index_nodes());
+/// Returns whether none of the addresses, and not the place in a mesh, is of another node.
+bool NodeAddresses::may_claim(const wire::NodeView& view, const Known& known) const noexcept {
+    for (const wire::LinkEntry& entry : view.links)
+        if (!is_free(entry.mac, known)) return false;
+    if (!is_meshed()) return true;
+    const std::uint16_t row = view.links[0].segment;
+    const std::uint16_t column = view.links[1].segment;
+    if (row == links_[0].segment && column == links_[1].segment) return false;
+    const std::uint32_t owner = by_place_.find(number_of_place(row, column));
+    return owner == KeyedIndex::kNone || owner == slot_of(known);
 }
 
-void NodeAddresses::on_links(const wire::NodeView& view, const Mac& source,
-                             bool (*watched)(const void* context, const Mac& mac),
-                             const void* context, Nanos now) {
-    if (view.links[0].mac != source) {
-        counters_.add(Counter::drop_links_address);
-        return;
-    }
-    Known* known = find(source);
-    if (known != nullptr && known->incarnation == view.incarnation && view.token <= known->number) {
-        if (view.token == known->number) known->heard = now;
-        return;  // repeated, or overtaken by a newer one
-    }
-    // A change searches the table.
-    RateLimit& limit = watched(context, source) ? members_limit_ : strangers_limit_;
-    if (!limit.take(now, kChangesPerSecond, kChangesBurst)) {
-        counters_.add(Counter::answers_limited);
-        return;
-    }
-    if (is_taken(view, source, watched, context)) {
-        forget_old(now);
-        known = find(source);
-        if (is_taken(view, source, watched, context)) {
-            counters_.add(Counter::drop_links_address);
-            return;
+/// Returns the confirmed place of the node in a mesh; 0: none.
+std::uint64_t NodeAddresses::place_of(const Known& known) noexcept {
+    if (known.addresses.size() != 2) return 0;
+    return number_of_place(known.addresses[0].link.segment, known.addresses[1].link.segment);
+}
+
+/// Enters what counts of the node into the indices.
+void NodeAddresses::enter(const Known& known) {
+    const std::uint32_t slot = slot_of(known);
+    for (const Address& address : known.addresses)
+        if (address.counts) by_address_.insert(number_of(address.link.mac), slot);
+    if (const std::uint64_t place = place_of(known); place != 0) by_place_.insert(place, slot);
+}
+
+void NodeAddresses::withdraw(const Known& known) {
+    for (const Address& address : known.addresses)
+        if (address.counts) by_address_.erase(number_of(address.link.mac));
+    if (const std::uint64_t place = place_of(known); place != 0) by_place_.erase(place);
+}
+
+/// Gives the port the addresses that count. A link that is down stays: it may be the last one.
+void NodeAddresses::give(Known& known) {
+    AddressChange change{known.node, {}, true};
+    for (const Address& address : known.addresses)
+        if (address.counts) (void)change.addresses.push_back(address.link);
+    if (!known.tentative && std::ranges::equal(change.addresses, known.given)) return;
+    if (change.addresses.size() == 1 && known.given.size() <= 1) return;
+    known.given = change.addresses;
+    known.tentative = false;
+    changes_.push_back(change);
+}
+
+/// Forgets nodes that gave no reply for long, and asks the others again.
+void NodeAddresses::sweep(Nanos now) {
+    sweep_at_ = now + kRepeat;
+    for (Known& known : known_) {
+        if (!known.used) continue;
+        if (known.incarnation == 0) {
+            if (!known.asking && now - known.asked >= kStrangerLife) release(known);
+            continue;
         }
-    }
-    if (known == nullptr) {
-        if (known_.size() >= kNodesMax) forget_old(now);
-        if (known_.size() >= kNodesMax) {
-            counters_.add(Counter::drop_links_address);
-            return;
+        if (now - known.proved >= kForget && liveness_.find(known.node) == kNoNode) {
+            release(known);
+            continue;
         }
-        by_node_.insert(number_of(source), static_cast<std::uint32_t>(known_.size()));
-        known = &known_.emplace_back();
-        known->node = source;
+        const bool lacks = std::ranges::any_of(known.addresses, [](const Address& address) {
+            return !address.counts && address.link.megabits != 0;
+        });
+        if (lacks || now - known.proved >= kProve) want(known, now);
     }
-    if (known->incarnation != view.incarnation) greet(now);
-    known->incarnation = view.incarnation;
-    known->number = view.token;
-    known->heard = now;
-    known->addresses.clear();
-    for (const wire::LinkEntry& entry : view.links)
-        (void)known->addresses.push_back({entry.mac, entry.megabits, entry.segment});
-    changes_.push_back({source, known->addresses});
+}
+
+std::uint32_t NodeAddresses::slowest_link(const Mac& node) const noexcept {
+    const std::uint32_t slot = by_node_.find(number_of(node));
+    if (slot == KeyedIndex::kNone || known_[slot].given.size() < 2) return 0;
+    if (known_[slot].provisional || known_[slot].tentative) return 0;
+    std::uint32_t slowest = kMegabitsUnknown;
+    for (const Address& address : known_[slot].addresses)
+        if (address.counts && address.link.megabits != 0)
+            slowest = std::min(slowest, address.link.megabits);
+    return slowest;
+}
+
+bool NodeAddresses::is_settled(const Mac& node) const noexcept {
+    const std::uint32_t slot = by_node_.find(number_of(node));
+    return slot != KeyedIndex::kNone && known_[slot].incarnation != 0 && !known_[slot].asking;
 }
 
 bool NodeAddresses::next_change(AddressChange& out) {
     if (changes_.empty()) return false;
     out = changes_.front();
-    changes_.erase(changes_.begin());
+    changes_.pop_front();
     return true;
+}
+
+/// Fills the indices from the table.
+void NodeAddresses::index_all() {
+    by_node_.clear();
+    by_address_.clear();
+    by_place_.clear();
+    for (const Known& known : known_) {
+        if (!known.used) continue;
+        by_node_.insert(number_of(known.node), slot_of(known));
+        enter(known);
+    }
 }
 
 }  // namespace ulc::engine

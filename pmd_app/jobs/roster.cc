@@ -14,6 +14,7 @@
 // (kCommit) is not awaited. Receivers acknowledge at a random time within size × answer_slot, so
 // that thousands do not answer at once.
 #include <algorithm>
+#include <utility>
 
 #include "jobs/job_records.h"
 
@@ -111,6 +112,7 @@ void Jobs::Impl::start_rounds(JobRecord& record, PublisherStage stage, std::uint
     publisher.due.assign(parts + (publisher.pads ? 1U : 0U), false);
     publisher.missing.assign(publisher.due.size(), false);
     publisher.wait = config.roster_wait_min;
+    publisher.proofs_until = now + kProofsMax;
     publish_round(record, now);
 }
 
@@ -128,7 +130,10 @@ void Jobs::Impl::publish_round(JobRecord& record, Nanos now) {
             }
         }
     }
-    if (publisher.waiting == 0) return;
+    if (publisher.waiting == 0) {
+        if (publisher.stage == PublisherStage::kRoster) finish_roster(record, now);
+        return;
+    }
     const bool somebody_silent = std::any_of(
         publisher.engines.begin(), publisher.engines.end(),
         [](const RosterEngine& e) { return !e.acknowledged && !e.reported && !e.holds; });
@@ -179,7 +184,14 @@ void Jobs::Impl::acknowledged(JobRecord& record, const Mac& mac, Nanos now) {
     if (--record.publisher->waiting > 0) return;
     record.publisher->due_count = 0;
     record.publisher->round_at = kNever;
-    if (record.publisher->stage == PublisherStage::kRoster) commit(record, now);
+    if (record.publisher->stage == PublisherStage::kRoster) finish_roster(record, now);
+}
+
+void Jobs::Impl::finish_roster(JobRecord& record, Nanos now) {
+    Publisher& publisher = *record.publisher;
+    if (!waits_for_proofs(bonded_of(record), publisher.proofs_until, now))
+        return commit(record, now);
+    publisher.round_at = now + kProofStep;
 }
 
 void Jobs::Impl::commit(JobRecord& record, Nanos now) {
@@ -227,6 +239,18 @@ void Jobs::Impl::on_roster_ack(const wire::JobBodyView& view, const Mac& source,
 
 // ------------------------------------------------------------------------------ everybody
 
+/// Begins to watch the node from which COMMIT is to come.
+void Jobs::Impl::watch_publisher(JobRecord& record, Nanos now) {
+    Assembly& assembly = *record.assembly;
+    assembly.watched =
+        liveness.watch(assembly.publisher, assembly.peers[0].incarnation, now, record.patience);
+}
+
+void Jobs::Impl::drop_assembly(JobRecord& record) noexcept {
+    if (record.assembly && record.assembly->watched) liveness.unwatch(record.assembly->publisher);
+    record.assembly.reset();
+}
+
 void Jobs::Impl::form(JobRecord& record, Nanos now) {
     record.phase = JobPhase::kFormed;
     record.join_at = kNever;
@@ -250,7 +274,7 @@ void Jobs::Impl::form(JobRecord& record, Nanos now) {
             const LocalRank* local = record.local(rank);
             const bool here = local != nullptr && local->endpoint == peer.handle;
             if (!here) peer_gone(record, rank, JobEventKind::kPeerDied, now);
-        } else if (!liveness.watch(peer.mac, peer.incarnation, now)) {
+        } else if (!liveness.watch(peer.mac, peer.incarnation, now, record.patience)) {
             record.gone[rank] = true;
             room = false;
         }
@@ -301,6 +325,8 @@ void Jobs::Impl::on_roster(const wire::JobBodyView& view, const Mac& source, Nan
         if (assembly.filled == record->size && assembly.ours && !assembly.complete) {
             assembly.complete = true;
             assembly.refused = world_in_use(assembly.world);
+            assembly.proofs_until = now + kProofsMax;
+            watch_publisher(*record, now);
         }
         const Nanos patience = assembly.complete ? 0 : kPartGap;
         if (!assembly.complete || assembly.ack_at == kNever) {
@@ -356,6 +382,7 @@ bool Jobs::Impl::take_part(JobRecord& record, const wire::JobBodyView& view, con
             reject_publisher(record, assembly->publisher, source);
             return true;
         }
+        drop_assembly(record);
         record.assembly = std::make_unique<Assembly>();
         assembly = record.assembly.get();
         assembly->publisher = source;
@@ -387,6 +414,7 @@ bool Jobs::Impl::take_part(JobRecord& record, const wire::JobBodyView& view, con
         if (peer.handle != 0) continue;
         peer = urtp::Peer{entry.mac, entry.handle, entry.incarnation};
         ++assembly->filled;
+        if (its.links > 1 && entry.mac != config.mac) assembly->bonded.push_back(entry.mac);
     }
     return true;
 }
@@ -414,6 +442,8 @@ void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nan
             assembly->padded_ack_due = false;
             assembly->ack_at = kNever;
             form(*record, now);
+            // From now on its node is watched for its ranks.
+            if (std::exchange(assembly->watched, false)) liveness.unwatch(source);
         }
         if (assembly->ack_at == kNever) assembly->ack_at = now + jitter(*record);
     }

@@ -23,6 +23,25 @@ void Jobs::Impl::settle_attributes(JobRecord& record) {
     }
 }
 
+std::vector<Mac> Jobs::Impl::bonded_of(const JobRecord& record) const {
+    std::vector<Mac> bonded;
+    for (const RemoteClaim& claim : record.publisher->claims) {
+        if (claim.handle == 0 || claim.mac == config.mac) continue;
+        wire::NodeAttributes its;
+        ULC_CHECK(wire::parse_attributes(std::as_bytes(std::span(claim.attributes)), its));
+        if (its.links > 1) bonded.push_back(claim.mac);
+    }
+    return bonded;
+}
+
+// A job that formed before the links of its nodes are proved would use one of them, and the others
+// would join in its streams, which costs bulk some hundred milliseconds.
+bool Jobs::Impl::waits_for_proofs(std::span<const Mac> bonded, Nanos until, Nanos now) const {
+    return now < until && !std::ranges::all_of(bonded, [this](const Mac& node) {
+               return addresses.is_settled(node);
+           });
+}
+
 wire::AttributeOctets Jobs::Impl::attributes_of(const JobRecord& record, Rank rank) const {
     const RemoteClaim& claim = record.publisher->claims[rank];
     if (claim.handle == 0) return wire::octets_of(attributes);
@@ -42,8 +61,8 @@ bool Jobs::Impl::cut_parts(JobRecord& record) {
               [&](Rank a, Rank b) { return node(a) == node(b) ? a < b : node(a) < node(b); });
     for (std::size_t i = 0; i < by_node.size(); ++i)
         publisher.leads[by_node[i]] = i == 0 || node(by_node[i]) != node(by_node[i - 1]);
-    publisher.pads = record.mtu > kMtuPlain;
-    const std::size_t fit = wire::roster_part_octets(std::min(record.mtu, kMtuPlain), 0);
+    publisher.pads = record.mtu > config.mtu_sure;
+    const std::size_t fit = wire::roster_part_octets(std::min(record.mtu, config.mtu_sure), 0);
     publisher.part_first.assign(1, 0);
     std::size_t used = 0;
     for (Rank rank = 0; rank < record.size; ++rank) {
@@ -76,10 +95,10 @@ void Jobs::Impl::shorten(JobRecord& record, Nanos now) {
     event.job = record.id;
     event.first = lost->mac;
     event.text = "frames of " + std::to_string(record.mtu) + " bytes do not pass to or from node " +
-                 text_of(lost->mac) + ": this job sends " + std::to_string(kMtuPlain) +
-                 "; raise the MTU of the switch ports between, or lower it on the nodes";
+                 text_of(lost->mac) + ": this job sends " + std::to_string(config.mtu_sure) +
+                 "; raise the MTU of the switches and routers between, or lower it on the nodes";
     events.push_back(std::move(event));
-    record.mtu = kMtuPlain;
+    record.mtu = config.mtu_sure;
     publisher.roster = ++last_roster;
     ULC_CHECK(cut_parts(record));  // into the same parts
     start_rounds(record, PublisherStage::kRoster, publisher.parts, now);

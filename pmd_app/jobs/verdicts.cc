@@ -51,17 +51,13 @@ void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
     }
 }
 
-/// A hint proves nothing about a formed job. A claim is only collected again.
+/// A hint proves nothing. A claim whose endpoint is gone is not repeated, and lapses.
 void Jobs::Impl::on_hint(const NodeVerdict& verdict, Nanos now) {
     if (verdict.theirs != 0 && links.has_peer(verdict.mac, verdict.theirs))
         liveness.doubt(verdict.mac, 0, verdict.theirs, now);
     const bool may_ask = liveness.may_doubt(verdict.mac, now);
     for (const auto& record : records) {
-        if (record->phase == JobPhase::kForming) {
-            if (verdict.theirs != 0) drop_claims(*record, verdict.mac, verdict.theirs);
-            continue;
-        }
-        if (!may_ask) continue;
+        if (record->phase == JobPhase::kForming || !may_ask) continue;
         if (verdict.ours != 0 && record->local_endpoint(verdict.ours) == nullptr) continue;
         if (record->living_at(verdict.mac, verdict.theirs) == kNoRank) continue;
         if (verdict.reason == wire::LeaveReason::kExcluded &&
@@ -80,9 +76,27 @@ void Jobs::Impl::node_died(JobRecord& record, const Mac& mac, Rank counted, Nano
     }
 }
 
+namespace {
+
+/// Returns whether the verdict ends the publisher of the roster that the forming job holds.
+bool ends_publisher(const JobRecord& record, const NodeVerdict& verdict) noexcept {
+    using Kind = NodeVerdict::Kind;
+    const Assembly* held = record.assembly.get();
+    if (held == nullptr || !held->watched || held->publisher != verdict.mac) return false;
+    const bool same_life = held->peers[0].incarnation == verdict.incarnation;
+    return verdict.kind == Kind::kDead || (verdict.kind == Kind::kRestarted && !same_life) ||
+           (verdict.kind == Kind::kGone && held->peers[0].handle == verdict.theirs);
+}
+
+}  // namespace
+
 void Jobs::Impl::end_ranks(const NodeVerdict& verdict, Nanos now) {
     links.on_verdict(verdict, now);
     for (const auto& record : records) {
+        if (record->phase == JobPhase::kForming && ends_publisher(*record, verdict)) {
+            publisher_gone(*record, Err::kPeerDied);
+            continue;
+        }
         if (record->phase != JobPhase::kFormed && record->phase != JobPhase::kEnding) continue;
         if (verdict.kind == NodeVerdict::Kind::kDead) {
             node_died(*record, verdict.mac, kNoRank, now);
@@ -174,9 +188,14 @@ void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
 
 void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) {
     if (ping.ours != 0 || ping.theirs != 0) return;
+    const auto publishes = [&](const JobRecord& record) {
+        return record.phase == JobPhase::kForming && record.assembly && record.assembly->watched &&
+               record.assembly->publisher == mac;
+    };
     const auto shares = [&](const std::unique_ptr<JobRecord>& record) {
-        return record->phase == JobPhase::kFormed && !record->locals.empty() &&
-               record->living_at(mac, 0) != kNoRank;
+        if (record->locals.empty()) return false;
+        return publishes(*record) ||
+               (record->phase == JobPhase::kFormed && record->living_at(mac, 0) != kNoRank);
     };
     const auto sharing = std::count_if(records.begin(), records.end(), shares);
     // Jobs and links have the questions to a node in turn.
@@ -187,11 +206,15 @@ void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) {
     turn /= static_cast<std::uint64_t>(sharing);
     for (const auto& record : records) {
         if (!shares(record) || skip-- > 0) continue;
+        ping.ours = record->locals[turn % record->locals.size()].endpoint;
+        if (publishes(*record)) {
+            ping.theirs = record->assembly->peers[0].handle;
+            return;
+        }
         const std::span<const Rank> there = record->ranks_at(mac);
         std::size_t at = turn % there.size();
         while (record->gone[there[at]])
             at = (at + 1) % there.size();
-        ping.ours = record->locals[turn % record->locals.size()].endpoint;
         ping.theirs = record->roster[there[at]].handle;
         return;
     }

@@ -25,6 +25,7 @@ Mac BondPort::take_address() noexcept {
         own_[n].mac = link.port.info.mac;
     }
     info_.mac = own_[0].mac;
+    forget_nodes();
     return info_.mac;
 }
 

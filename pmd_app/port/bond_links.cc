@@ -116,41 +116,92 @@ std::span<const NodeAddress> BondPort::addresses() noexcept { return {own_.data(
 // ---- addresses of other nodes -------------------------------------------------------------------
 
 std::uint16_t BondPort::find(const Mac& mac) const noexcept {
-    if (places_.empty()) return kNone;
-    for (std::size_t at = hash_of(mac);; ++at) {
-        const Place& place = places_[at & (places_.size() - 1)];
-        if (place.peer == kNone || place.mac == mac) return place.peer;
-    }
+    const std::uint32_t peer = places_.find(number_of(mac));
+    return peer == KeyedIndex::kNone ? kNone : static_cast<std::uint16_t>(peer);
 }
 
-void BondPort::set_addresses(std::span<const NodeAddress> addresses) {
+void BondPort::enter(std::uint16_t peer) {
+    for (const NodeAddress& address : peers_[peer].addresses)
+        places_.insert(number_of(address.mac), peer);
+}
+
+/// Removes a peer. The last one takes its place.
+void BondPort::remove(std::uint16_t peer) {
+    for (const NodeAddress& address : peers_[peer].addresses)
+        places_.erase(number_of(address.mac));
+    if (peer + 1U < peers_.size()) {
+        for (const NodeAddress& address : peers_.back().addresses)
+            places_.erase(number_of(address.mac));
+        peers_[peer] = peers_.back();
+        enter(peer);
+    }
+    peers_.pop_back();
+}
+
+void BondPort::set_addresses(std::span<const NodeAddress> addresses, bool proved) {
     ULC_CHECK(!addresses.empty() && addresses.size() <= kNodeLinksMax);
-    std::erase_if(peers_,
-                  [&](const Peer& peer) { return peer.addresses[0].mac == addresses[0].mac; });
+    if (!proved) return;
+    if (const std::uint16_t known = find(addresses[0].mac); known != kNone) remove(known);
     if (addresses.size() > 1 && peers_.size() < kNone) {
         Peer& peer = peers_.emplace_back();
         for (const NodeAddress& address : addresses)
             (void)peer.addresses.push_back(address);
+        enter(static_cast<std::uint16_t>(peers_.size() - 1));
     }
-    rebuild();
-    fit_speeds();
     for (Link& link : links_)
         link.last_source = link.last_node = Mac{};
 }
 
-void BondPort::rebuild() {
-    std::size_t size = 8;
-    while (size < 2 * kNodeLinksMax * peers_.size())
-        size *= 2;
-    places_.assign(size, Place{});
+/// Notes whether a node that asked for the address of this link takes frames from there.
+void BondPort::note_asker(const Mac& from, const Link& link, bool takes) {
+    const std::uint16_t peer = find(from);
+    const Mac node = peer == kNone ? from : peers_[peer].addresses[0].mac;
+    std::uint32_t at = asker_places_.find(number_of(node));
+    if (at == KeyedIndex::kNone) {
+        if (!takes) return;
+        if (askers_.size() >= kAskersMax) {  // those that live ask again
+            askers_.clear();
+            asker_places_.clear();
+        }
+        at = static_cast<std::uint32_t>(askers_.size());
+        askers_.push_back({node});
+        asker_places_.insert(number_of(node), at);
+    }
+    const unsigned bit = 1U << static_cast<unsigned>(&link - links_.data());
+    unsigned& links = askers_[at].takes;
+    links = takes ? links | bit : links & ~bit;
+}
+
+/// Returns the links, by bits, from which the node takes frames: the first one, and those of which
+/// it said so. All, if none of them is up.
+unsigned BondPort::links_to(const Mac& node) const noexcept {
+    const std::uint32_t at = asker_places_.find(number_of(node));
+    const unsigned takes = at == KeyedIndex::kNone ? 1U : 1U | askers_[at].takes;
+    for (std::size_t n = 0; n < count_; ++n)
+        if (links_[n].up && (takes >> n & 1U) != 0) return takes;
+    return ~0U;
+}
+
+/// Forgets the addresses of all nodes.
+void BondPort::forget_nodes() noexcept {
+    peers_.clear();
+    places_.clear();
+    askers_.clear();
+    asker_places_.clear();
+    for (Link& link : links_)
+        link.last_source = link.last_node = Mac{};
+}
+
+/// Fills the table from the peers. False: an address is of two.
+bool BondPort::rebuild() {
+    places_.clear();
     for (std::size_t n = 0; n < peers_.size(); ++n) {
         for (const NodeAddress& address : peers_[n].addresses) {
-            std::size_t at = hash_of(address.mac);
-            while (places_[at & (size - 1)].peer != kNone)
-                ++at;
-            places_[at & (size - 1)] = {address.mac, static_cast<std::uint16_t>(n)};
+            if (find(address.mac) != kNone) return false;
+            places_.insert(number_of(address.mac), static_cast<std::uint32_t>(n));
         }
     }
+    return true;
 }
 
 }  // namespace ulc::port

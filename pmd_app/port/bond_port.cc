@@ -14,14 +14,17 @@ namespace {
 constexpr Nanos kLateFrames = 4;
 /// The same where no speed is known.
 constexpr Nanos kLateUnknown = 500 * kMicrosecond;
-constexpr std::uint64_t kLineOctets = 24;  ///< preamble, FCS, gap
 /// Bursts that one rx() asks each link for.
 constexpr std::size_t kAsksMost = 4;
 
 }  // namespace
 
 BondPort::BondPort(std::span<const Port> links, const BondConfig& config)
-    : count_(links.size()), config_(config), watch_(config.seed) {
+    : count_(links.size()),
+      config_(config),
+      watch_(config.seed),
+      places_(config.seed),
+      asker_places_(config.seed + 1) {
     ULC_CHECK(count_ >= 1 && count_ <= kNodeLinksMax);
     info_ = links[0].info;
     info_.links = static_cast<std::uint8_t>(count_);
@@ -54,33 +57,24 @@ BondPort::~BondPort() {
             link.port.pool.drop(link.waiting[n]);
 }
 
-/// Weighs the links by their speeds, and says by how much frames may be late. A link of unknown
-/// speed counts as one of the fastest.
+/// Weighs the links by their speeds. A link of unknown speed counts as one of the fastest.
 void BondPort::fit_speeds() noexcept {
     std::uint64_t fastest = 0;
-    std::uint64_t slowest = UINT64_MAX;  ///< slowest link of known speed
-    for (std::size_t n = 0; n < count_; ++n) {
-        const std::uint64_t bits = links_[n].port.info.link_bits_per_second;
-        fastest = std::max(fastest, bits);
-        if (bits != 0) slowest = std::min(slowest, bits);
-    }
+    for (std::size_t n = 0; n < count_; ++n)
+        fastest = std::max(fastest, links_[n].port.info.link_bits_per_second);
     for (std::size_t n = 0; n < count_; ++n) {
         const std::uint64_t bits = links_[n].port.info.link_bits_per_second;
         links_[n].octet_time = bits == 0 ? 1000 : std::max<std::uint64_t>(1, fastest * 1000 / bits);
     }
-    for (const Peer& peer : peers_)
-        for (const NodeAddress& address : peer.addresses)
-            if (address.megabits != 0 && address.megabits != kMegabitsUnknown)
-                slowest = std::min<std::uint64_t>(slowest, address.megabits * 1'000'000ULL);
-    if (count_ == 1 && peers_.empty()) {
-        info_.reorder_wait = 0;
-    } else if (slowest == UINT64_MAX) {
-        info_.reorder_wait = kLateUnknown;
-    } else {
-        const std::uint64_t bits = (info_.mtu + kTypeAt + kLineOctets) * 8;
-        info_.reorder_wait =
-            kLateFrames * static_cast<Nanos>(bits * static_cast<std::uint64_t>(kSecond) / slowest);
-    }
+}
+
+Nanos BondPort::reorder_wait(std::uint32_t megabits) const noexcept {
+    if (count_ == 1 && megabits == 0) return 0;
+    std::uint64_t slowest = UINT64_MAX;  ///< slowest link of known speed
+    for (std::size_t n = 0; n < count_; ++n)
+        if (const std::uint64_t bits = links_[n].port.info.link_bits_per_second; bits != 0)
+            slowest = std::min(slowest, bits);
+    return late_time(kLateFrames, info_.mtu + kTypeAt, slowest, megabits, kLateUnknown);
 }
 
 Port BondPort::table() noexcept {
@@ -114,8 +108,11 @@ Port BondPort::table() noexcept {
             return static_cast<BondPort*>(context)->set_multicasts(addresses);
         };
     port.addresses = [](void* context) { return static_cast<BondPort*>(context)->addresses(); };
-    port.set_addresses = [](void* context, std::span<const NodeAddress> addresses) {
-        static_cast<BondPort*>(context)->set_addresses(addresses);
+    port.set_addresses = [](void* context, std::span<const NodeAddress> addresses, bool proved) {
+        static_cast<BondPort*>(context)->set_addresses(addresses, proved);
+    };
+    port.reorder_wait = [](void* context, std::uint32_t megabits) {
+        return static_cast<const BondPort*>(context)->reorder_wait(megabits);
     };
     port.link_up = [](void* context) { return static_cast<BondPort*>(context)->look_at_links(); };
     if (count_ > 1)
@@ -183,14 +180,18 @@ bool BondPort::take(Link& link, Segment& segment) noexcept {
         if (count_ > 1 && is_own(from)) return false;
     } else if (to == link.port.info.mac) {
         if (type_of(segment) == kNodeType && take_echo(link, segment)) return false;
-        if (&link != links_.data()) set_destination(segment, info_.mac);
+        if (&link != links_.data()) {
+            if (asks_about_links(segment)) note_asker(from, link, takes_frames(segment));
+            set_destination(segment, info_.mac);
+        }
     }
     if (from != link.last_source) {
         if (count_ > 1 && is_own(from)) return false;  // show_addresses()
         const std::uint16_t peer = find(from);
         link.last_source = from;
         link.last_node = peer == kNone ? from : peers_[peer].addresses[0].mac;
-        if (asks_ == Mac{} && !is_group(to)) asks_ = link.last_node;
+        const bool of_stream = peer != kNone && !is_group(to) && !speaks_for_node(segment);
+        if (asks_ == Mac{} && of_stream) asks_ = link.last_node;
     }
     if (link.last_node != from) set_source(segment, link.last_node);
     return true;
@@ -249,12 +250,13 @@ void BondPort::look_at_device(Link& link) noexcept {
         link.octets -= link.lengths[link.left % kRing];
 }
 
-BondPort::Link* BondPort::least_loaded(std::uint32_t octets) noexcept {
+/// links: those that may take the frame, by bits.
+BondPort::Link* BondPort::least_loaded(std::uint32_t octets, unsigned links) noexcept {
     Link* best = nullptr;
     std::uint64_t best_load = 0;
     for (std::size_t n = 0; n < count_; ++n) {
         Link& link = links_[n];
-        if (!link.up || is_full(link)) continue;
+        if (!link.up || (links >> n & 1U) == 0 || is_full(link)) continue;
         const std::uint64_t load = (link.octets + link.waiting_octets + octets) * link.octet_time;
         const bool better =
             best == nullptr || load < best_load || (load == best_load && link.given < best->given);
@@ -266,7 +268,7 @@ BondPort::Link* BondPort::least_loaded(std::uint32_t octets) noexcept {
     // An idle slow link takes its share too, though a fast one would send this frame sooner.
     for (std::size_t n = 0; n < count_; ++n) {
         Link& link = links_[n];
-        if (link.up && link.octets + link.waiting_octets == 0 &&
+        if (link.up && (links >> n & 1U) != 0 && link.octets + link.waiting_octets == 0 &&
             link.given + octets * link.octet_time <= best->given)
             return &link;
     }
@@ -274,12 +276,15 @@ BondPort::Link* BondPort::least_loaded(std::uint32_t octets) noexcept {
 }
 
 /// Returns the same link for all frames to this address while the same links are up, so that none
-/// overtakes another.
-BondPort::Link* BondPort::fixed_link(const Mac& to) noexcept {
-    if (up_ == 0) return nullptr;
-    std::size_t left = hash_of(to) % up_;
+/// overtakes another. links: as in least_loaded().
+BondPort::Link* BondPort::fixed_link(const Mac& to, unsigned links) noexcept {
+    std::size_t left = up_;
+    for (std::size_t n = 0; n < count_; ++n)
+        if (links_[n].up && (links >> n & 1U) == 0) --left;
+    if (left == 0) return nullptr;
+    left = hash_of(to) % left;
     for (std::size_t n = 0; n < count_; ++n) {
-        if (!links_[n].up || left-- > 0) continue;
+        if (!links_[n].up || (links >> n & 1U) == 0 || left-- > 0) continue;
         return is_full(links_[n]) ? nullptr : &links_[n];
     }
     return nullptr;
@@ -296,14 +301,14 @@ BondPort::Link* BondPort::first_link() noexcept {
 BondPort::Link* BondPort::choose(const Segment& segment) noexcept {
     if (count_ == 1) return is_full(links_[0]) ? nullptr : links_.data();
     const Mac to = destination_of(segment);
-    if (!is_group(to)) asks_ = to;
+    if (!is_group(to) && (!speaks_for_node(segment) || is_ping(segment))) asks_ = to;
     // The segment brings a frame for a group to one link of each receiver. By several links at once
-    // a sender would offer more than that link carries.
-    if (is_group(to) && !speaks_for_node(segment)) return fixed_link(info_.mac);
-    if (speaks_for_node(segment)) return first_link();
-    // A node of one link gets its frames in order: it may not know of this node's links.
-    if (find(to) == kNone) return fixed_link(to);
-    return least_loaded(segment.length);
+    // a sender would offer more than that link carries. Each member takes it from the first one.
+    if (is_group(to) || speaks_for_node(segment)) return first_link();
+    const unsigned links = links_to(to);
+    // A node of one link gets its frames in order.
+    if (find(to) == kNone) return fixed_link(to, links);
+    return least_loaded(segment.length, links);
 }
 
 /// Returns the peer's address that this link sends to: of the same number, if both have several.
@@ -319,6 +324,7 @@ Mac BondPort::address_of(const Peer& peer, const Link& link) const noexcept {
 }
 
 void BondPort::address(Link& link, Segment& segment) noexcept {
+    if (asks_about_links(segment)) return set_source(segment, link.port.info.mac);
     const bool for_node = speaks_for_node(segment);
     if (count_ > 1) set_source(segment, for_node ? info_.mac : link.port.info.mac);
     const Mac to = destination_of(segment);
@@ -329,8 +335,9 @@ void BondPort::address(Link& link, Segment& segment) noexcept {
 
 /// Gives the frame to the link, which need not take it at once.
 void BondPort::put(Link& link, Segment* segment) noexcept {
+    // The link of a frame that speaks for its node was no choice, so it is not made up for.
+    if (!speaks_for_node(*segment)) link.given += segment->length * link.octet_time;
     address(link, *segment);
-    link.given += segment->length * link.octet_time;
     link.waiting[link.waits++] = segment;
     link.waiting_octets += segment->length;
 }

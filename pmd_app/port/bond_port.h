@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/bounded.h"
+#include "base/tables/keyed_index.h"
 #include "base/units.h"
 #include "port/link_watch.h"
 #include "port/port.h"
@@ -31,7 +32,7 @@ namespace ulc::port {
 
 struct BondConfig {
     std::uint16_t ether_type = 0;  ///< type of the engine's frames
-    std::uint64_t seed = 0;        ///< random bits, for the tokens of echo requests
+    std::uint64_t seed = 0;        ///< random bits, for tokens of echo requests and tables
 };
 
 class BondPort {
@@ -42,9 +43,11 @@ public:
     BondPort(const BondPort&) = delete;
     BondPort& operator=(const BondPort&) = delete;
 
-    /// Returns a table over this object. Its `info` follows set_addresses().
+    /// Returns a table over this object.
     [[nodiscard]] Port table() noexcept;
-    void set_addresses(std::span<const NodeAddress> addresses);
+    /// Costs the same for any number of nodes. proved: else nothing changes.
+    void set_addresses(std::span<const NodeAddress> addresses, bool proved);
+    [[nodiscard]] Nanos reorder_wait(std::uint32_t megabits) const noexcept;
     /// State for an upgrade of the engine that owns this (engine/state/bond_state.cc).
     void fields(state::Archive& archive);
 
@@ -78,10 +81,12 @@ private:
         FixedVector<NodeAddress, kNodeLinksMax> addresses;
         void fields(state::Archive& archive);
     };
-    struct Place {
-        Mac mac;
-        std::uint16_t peer = kNone;
+    /// A node that asked at further links.
+    struct Asker {
+        Mac node;
+        unsigned takes = 0;  ///< links, by bits, from which it said to take frames (N-58)
     };
+    static constexpr std::size_t kAskersMax = 8192;
 
     std::uint16_t rx(Segment** out, std::uint16_t n);
     Segment* rx_landing(const Landing& landing);
@@ -101,8 +106,8 @@ private:
 
     [[nodiscard]] bool take(Link& link, Segment& segment) noexcept;
     [[nodiscard]] Link* choose(const Segment& segment) noexcept;
-    [[nodiscard]] Link* least_loaded(std::uint32_t octets) noexcept;
-    [[nodiscard]] Link* fixed_link(const Mac& to) noexcept;
+    [[nodiscard]] Link* least_loaded(std::uint32_t octets, unsigned links) noexcept;
+    [[nodiscard]] Link* fixed_link(const Mac& to, unsigned links) noexcept;
     [[nodiscard]] Link* first_link() noexcept;
     [[nodiscard]] static bool is_full(const Link& link) noexcept { return link.waits >= kWaiting; }
     void put(Link& link, Segment* segment) noexcept;
@@ -119,7 +124,12 @@ private:
     void show_addresses(const Segment& announcement) noexcept;
     [[nodiscard]] bool is_own(const Mac& mac) const noexcept;
     [[nodiscard]] std::uint16_t find(const Mac& mac) const noexcept;
-    void rebuild();
+    void note_asker(const Mac& from, const Link& link, bool takes);
+    [[nodiscard]] unsigned links_to(const Mac& node) const noexcept;
+    void forget_nodes() noexcept;
+    void remove(std::uint16_t peer);
+    void enter(std::uint16_t peer);
+    [[nodiscard]] bool rebuild();
     void fit_speeds() noexcept;
 
     std::array<Link, kNodeLinksMax> links_;
@@ -132,14 +142,16 @@ private:
     std::size_t up_ = 0;       ///< links that are
     std::uint32_t turn_ = 0;
     LinkWatch watch_;
-    Mac asks_;                   ///< node of the last frame to one node, or of the first from one
+    Mac asks_;                   ///< node to which a frame of a stream went last
     std::uint32_t looks_ = 0;    ///< at the links, since the round began
     bool busy_ = false;          ///< frames went or came in this round
     std::uint32_t replies_ = 0;  ///< to echo requests, since the last look
     std::vector<Mac> multicasts_;
     bool told_multicasts_ = false;
     std::vector<Peer> peers_;
-    std::vector<Place> places_;  ///< hash table over the addresses of `peers_`; power of two
+    KeyedIndex places_;  ///< places in `peers_`, by address
+    std::vector<Asker> askers_;
+    KeyedIndex asker_places_;  ///< places in `askers_`, by node
 };
 
 }  // namespace ulc::port

@@ -15,35 +15,27 @@ namespace {
 constexpr Nanos kLateFrames = 16;
 /// The same where no speed is known.
 constexpr Nanos kLateUnknown = kMillisecond;
-constexpr std::uint64_t kLineOctets = 24;  ///< preamble, FCS, gap
 constexpr std::uint16_t kBurst = 32;
 
 }  // namespace
 
 void MeshPort::fit_speeds() noexcept {
     std::uint64_t fastest = 0;
-    std::uint64_t slowest = UINT64_MAX;
-    for (const Link& link : links_) {
-        const std::uint64_t bits = link.port.info.link_bits_per_second;
-        fastest = std::max(fastest, bits);
-        if (bits != 0) slowest = std::min(slowest, bits);
-    }
+    for (const Link& link : links_)
+        fastest = std::max(fastest, link.port.info.link_bits_per_second);
     for (Link& link : links_) {
         const std::uint64_t bits = link.port.info.link_bits_per_second;
         link.octet_time = bits == 0 ? 1000 : std::max<std::uint64_t>(1, fastest * 1000 / bits);
     }
-    for (const Peer& peer : peers_)
-        for (const NodeAddress& address : peer.addresses)
-            if (address.megabits != 0 && address.megabits != kMegabitsUnknown)
-                slowest = std::min<std::uint64_t>(slowest, address.megabits * 1'000'000ULL);
-    if (slowest == UINT64_MAX) {
-        info_.reorder_wait = kLateUnknown;
-        return;
-    }
-    const std::uint64_t bits =
-        (info_.mtu + kTypeAt + sizeof(wire::ForwardHeader) + kLineOctets) * 8;
-    info_.reorder_wait =
-        kLateFrames * static_cast<Nanos>(bits * static_cast<std::uint64_t>(kSecond) / slowest);
+}
+
+Nanos MeshPort::reorder_wait(std::uint32_t megabits) const noexcept {
+    std::uint64_t slowest = UINT64_MAX;
+    for (const Link& link : links_)
+        if (const std::uint64_t bits = link.port.info.link_bits_per_second; bits != 0)
+            slowest = std::min(slowest, bits);
+    return late_time(kLateFrames, info_.mtu + kTypeAt + sizeof(wire::ForwardHeader), slowest,
+                     megabits, kLateUnknown);
 }
 
 /// Drops what waits for a link that is down: receivers ask again for what was lost.
@@ -91,6 +83,7 @@ Mac MeshPort::take_address() noexcept {
         if (port.take_address == nullptr) continue;
         port.info.mac = own_[line].mac = port.take_address(port.context);
     }
+    forget_nodes();
     return info_.mac = own_[kRow].mac;
 }
 

@@ -21,56 +21,96 @@ bool MeshPort::is_own(const Mac& mac) const noexcept {
     return mac == own_[kRow].mac || mac == own_[kColumn].mac;
 }
 
-std::uint16_t MeshPort::find(const Mac& mac) const noexcept {
-    if (places_.empty()) return kNone;
-    for (std::size_t at = hash_of(mac);; ++at) {
-        const Place& place = places_[at & (places_.size() - 1)];
-        if (place.peer == kNone || place.mac == mac) return place.peer;
+std::uint16_t MeshPort::find_for(const Mac& mac, bool proves) const noexcept {
+    const std::uint32_t peer = places_.find(number_of(mac));
+    if (peer == KeyedIndex::kNone || !(proves || peers_[peer].proved)) return kNone;
+    return static_cast<std::uint16_t>(peer);
+}
+
+std::uint16_t MeshPort::find(const Mac& mac) const noexcept { return find_for(mac, false); }
+
+std::uint16_t MeshPort::add_peer() {
+    const std::uint64_t token = config_.seed + (tokens_++ << 32U);
+    if (!free_.empty()) {
+        const std::uint16_t number = free_.back();
+        free_.pop_back();
+        peers_[number] = Peer(token);
+        return number;
+    }
+    if (peers_.size() >= kNone) return kNone;
+    peers_.emplace_back(token);
+    return static_cast<std::uint16_t>(peers_.size() - 1);
+}
+
+/// Enters the addresses of a peer, and its place if it is proved. An address of another peer stays
+/// that one's.
+void MeshPort::enter(std::uint16_t number) {
+    const Peer& peer = peers_[number];
+    for (const NodeAddress& address : peer.addresses)
+        if (places_.find(number_of(address.mac)) == KeyedIndex::kNone)
+            places_.insert(number_of(address.mac), number);
+    for (std::size_t line = 0; peer.proved && line < kLines; ++line) {
+        if (!is_on(line, peer)) continue;
+        const std::size_t at = peer.addresses[other(line)].segment;
+        if (beside_[line].size() <= at) beside_[line].resize(at + 1, kNone);
+        beside_[line][at] = number;
     }
 }
 
-void MeshPort::set_addresses(std::span<const NodeAddress> addresses) {
-    ULC_CHECK(!addresses.empty() && addresses.size() <= kNodeLinksMax);
-    const auto known = std::ranges::find_if(
-        peers_, [&](const Peer& peer) { return peer.addresses[kRow].mac == addresses[0].mac; });
-    const bool meshed = addresses.size() == kLines && addresses[0].segment != 0;
-    if (meshed && known != peers_.end()) {
-        std::ranges::copy(addresses, known->addresses.begin());
-    } else if (meshed && peers_.size() < kNone) {
-        Peer& peer = peers_.emplace_back(config_.seed + (tokens_++ << 32U));
-        std::ranges::copy(addresses, peer.addresses.begin());
-    } else if (known != peers_.end()) {
-        peers_.erase(known);
-        for (Peer& peer : peers_)  // their numbers have changed
-            peer.watched = false;
-        watched_count_ = 0;
+void MeshPort::withdraw(std::uint16_t number) {
+    const Peer& peer = peers_[number];
+    for (const NodeAddress& address : peer.addresses)
+        if (places_.find(number_of(address.mac)) == number) places_.erase(number_of(address.mac));
+    for (std::size_t line = 0; line < kLines; ++line) {
+        const std::size_t at = peer.addresses[other(line)].segment;
+        if (is_on(line, peer) && at < beside_[line].size() && beside_[line][at] == number)
+            beside_[line][at] = kNone;
     }
-    rebuild();
-    fit_speeds();
 }
 
-void MeshPort::rebuild() {
-    std::size_t size = 8;
-    while (size < 2 * kLines * peers_.size())
-        size *= 2;
-    places_.assign(size, Place{});
+void MeshPort::remove_peer(std::uint16_t number) {
+    withdraw(number);
+    peers_[number].used = peers_[number].proved = false;
+    free_.push_back(number);
+    const auto last = std::remove(watched_.begin(), watched_.begin() + watched_count_, number);
+    watched_count_ = static_cast<std::size_t>(last - watched_.begin());
+}
+
+/// Forgets the addresses of all nodes.
+void MeshPort::forget_nodes() noexcept {
+    peers_.clear();
+    free_.clear();
+    places_.clear();
     for (auto& line : beside_)
         line.clear();
-    for (std::size_t n = 0; n < peers_.size(); ++n) {
-        const auto number = static_cast<std::uint16_t>(n);
-        for (const NodeAddress& address : peers_[n].addresses) {
-            std::size_t at = hash_of(address.mac);
-            while (places_[at & (size - 1)].peer != kNone)
-                ++at;
-            places_[at & (size - 1)] = {address.mac, number};
-        }
-        for (std::size_t line = 0; line < kLines; ++line) {
-            if (!is_on(line, peers_[n])) continue;
-            const std::size_t at = peers_[n].addresses[other(line)].segment;
-            if (beside_[line].size() <= at) beside_[line].resize(at + 1, kNone);
-            beside_[line][at] = number;
-        }
+    watched_count_ = 0;
+}
+
+/// Costs the same for any number of nodes.
+void MeshPort::set_addresses(std::span<const NodeAddress> addresses, bool proved) {
+    ULC_CHECK(!addresses.empty() && addresses.size() <= kNodeLinksMax);
+    std::uint16_t number = find_for(addresses[0].mac, true);
+    const bool known = number != kNone && peers_[number].addresses[kRow].mac == addresses[0].mac;
+    if (addresses.size() != kLines || addresses[0].segment == 0) {
+        if (known) remove_peer(number);
+        return;
     }
+    if (number != kNone && !known) {  // a proof takes the place of a claim
+        if (!proved || peers_[number].proved) return;
+        remove_peer(number);
+    }
+    if (known) {
+        withdraw(number);
+    } else if (number = add_peer(); number == kNone) {
+        return;
+    }
+    std::ranges::copy(addresses, peers_[number].addresses.begin());
+    peers_[number].proved = proved;
+    // The column's address may be claimed by a peer that is not proved.
+    if (const std::uint16_t claimant = find_for(addresses[kColumn].mac, true);
+        proved && claimant != kNone && claimant != number && !peers_[claimant].proved)
+        remove_peer(claimant);
+    enter(number);
 }
 
 // ---- paths --------------------------------------------------------------------------------------
@@ -124,7 +164,7 @@ void MeshPort::watch() noexcept {
     if (group_busy_) {  // they go to all nodes, so all are watched in turn
         for (std::size_t n = 0; n < peers_.size() && watched_count_ < kWatched; ++n) {
             Peer& peer = peers_[next_group_++ % peers_.size()];
-            if (is_on(kRow, peer) || is_on(kColumn, peer)) continue;
+            if (!peer.proved || is_on(kRow, peer) || is_on(kColumn, peer)) continue;
             peer.busy = true;
             begin_watch(peer);
         }
@@ -154,7 +194,7 @@ void MeshPort::watch() noexcept {
 void MeshPort::choose_group_line() noexcept {
     std::array<std::size_t, kLines> reached{};
     for (const Peer& peer : peers_) {
-        if (is_on(kRow, peer) || is_on(kColumn, peer)) continue;
+        if (!peer.proved || is_on(kRow, peer) || is_on(kColumn, peer)) continue;
         for (std::size_t line = 0; line < kLines; ++line)
             if (is_good(line, peer)) ++reached[line];
     }

@@ -15,7 +15,7 @@ constexpr std::size_t kAsksMost = 4;
 }  // namespace
 
 MeshPort::MeshPort(const Port& row, const Port& column, const MeshConfig& config)
-    : config_(config) {
+    : config_(config), places_(config.seed) {
     const auto is_number = [](std::uint16_t n) { return n >= 1 && n <= kMeshLinesMax; };
     ULC_CHECK(is_number(config.place.row) && is_number(config.place.column));
     ULC_CHECK(row.info.mtu == column.info.mtu && row.info.mac != column.info.mac);
@@ -74,8 +74,11 @@ Port MeshPort::table() noexcept {
     port.addresses = [](void* context) {
         return std::span<const NodeAddress>(static_cast<MeshPort*>(context)->own_);
     };
-    port.set_addresses = [](void* context, std::span<const NodeAddress> addresses) {
-        static_cast<MeshPort*>(context)->set_addresses(addresses);
+    port.set_addresses = [](void* context, std::span<const NodeAddress> addresses, bool proved) {
+        static_cast<MeshPort*>(context)->set_addresses(addresses, proved);
+    };
+    port.reorder_wait = [](void* context, std::uint32_t megabits) {
+        return static_cast<const MeshPort*>(context)->reorder_wait(megabits);
     };
     port.link_up = [](void* context) { return static_cast<MeshPort*>(context)->look_at_links(); };
     port.interface = [](void* context) { return static_cast<MeshPort*>(context)->interface(); };
@@ -129,7 +132,7 @@ MeshPort::Fate MeshPort::take(std::size_t line, Segment& segment) noexcept {
         set_destination(segment, info_.mac);
         if (type_of(segment) == kNodeType && take_echo(line, segment, Mac{})) return Fate::kDrop;
     }
-    if (const std::uint16_t peer = find(from); peer != kNone) {
+    if (const std::uint16_t peer = find_for(from, proves_links(segment, kTypeAt)); peer != kNone) {
         if (!is_on(line, peers_[peer])) {
             ++counts_.misrouted;
             return Fate::kDrop;
@@ -223,8 +226,10 @@ bool MeshPort::send_direct(std::size_t line, const Peer& peer, Segment& segment)
 
 /// Sends to a node of another row and column, by the path whose first queue is empty first.
 bool MeshPort::send_by_path(Peer& peer, Segment& segment) noexcept {
-    peer.busy = true;
-    begin_watch(peer);
+    if (peer.proved) {
+        peer.busy = true;
+        begin_watch(peer);
+    }
     const bool any_good = is_good(kRow, peer) || is_good(kColumn, peer);
     std::size_t best = kLines;
     std::uint64_t best_load = 0;
@@ -284,7 +289,7 @@ bool MeshPort::send_group(Segment& segment) noexcept {
 bool MeshPort::send(Segment& segment) noexcept {
     const Mac to = destination_of(segment);
     if (is_group(to)) return send_group(segment);
-    const std::uint16_t number = find(to);
+    const std::uint16_t number = find_for(to, proves_links(segment, kTypeAt));
     if (number == kNone) {
         give_up(segment);
         return true;

@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "base/tables/keyed_index.h"
 #include "port/link_watch.h"
 #include "port/port.h"
 #include "wire/forward.h"
@@ -103,15 +104,13 @@ private:
     struct Peer {
         std::array<NodeAddress, kLines> addresses;
         LinkWatch watch;  ///< paths, by the line with which each begins
+        bool used = true;
+        bool proved = false;  ///< it confirmed its place; else it is only asked, and answered
         bool watched = false;
         bool busy = false;  ///< frames went to it in this round
         std::uint16_t looks = 0;
 
         explicit Peer(std::uint64_t token) : watch(token) {}
-    };
-    struct Place {
-        Mac mac;
-        std::uint16_t peer = kNone;
     };
     enum class Fate : std::uint8_t { kDeliver, kDrop, kPassedOn };
 
@@ -144,6 +143,7 @@ private:
     const InterfaceState* interface() noexcept;
     Mac take_address() noexcept;
     void fit_speeds() noexcept;
+    [[nodiscard]] Nanos reorder_wait(std::uint32_t megabits) const noexcept;
     void look_at_device(Link& link) noexcept;
     void put(Link& link, Segment* segment) noexcept;
     void flush(Link& link) noexcept;
@@ -154,9 +154,16 @@ private:
     [[nodiscard]] static std::size_t other(std::size_t line) noexcept { return 1 - line; }
 
     // mesh_peers.cc
-    void set_addresses(std::span<const NodeAddress> addresses);
-    void rebuild();
+    void set_addresses(std::span<const NodeAddress> addresses, bool proved);
+    [[nodiscard]] std::uint16_t add_peer();
+    void remove_peer(std::uint16_t number);
+    void forget_nodes() noexcept;
+    void enter(std::uint16_t number);
+    void withdraw(std::uint16_t number);
+    /// Returns the node with that address; kNone: it is not known, or not proved.
     [[nodiscard]] std::uint16_t find(const Mac& mac) const noexcept;
+    /// Returns the same for a frame about links: the node need not be proved.
+    [[nodiscard]] std::uint16_t find_for(const Mac& mac, bool proves) const noexcept;
     [[nodiscard]] bool is_own(const Mac& mac) const noexcept;
     [[nodiscard]] bool is_on(std::size_t line, const Peer& peer) const noexcept {
         return peer.addresses[line].segment == own_[line].segment;
@@ -187,9 +194,10 @@ private:
     std::uint32_t replies_ = 0;   ///< to echo requests, since the last look
     std::uint64_t silences_ = 0;
     std::uint64_t tokens_ = 0;  ///< first tokens given out
-    std::vector<Peer> peers_;
-    std::vector<Place> places_;                              ///< hash table over their addresses
-    std::array<std::vector<std::uint16_t>, kLines> beside_;  ///< peers on each own line, by place
+    std::vector<Peer> peers_;   ///< numbers are stable
+    std::vector<std::uint16_t> free_;
+    KeyedIndex places_;                                      ///< their numbers, by address
+    std::array<std::vector<std::uint16_t>, kLines> beside_;  ///< proved ones on each line, by place
     std::array<std::uint16_t, kWatched> watched_{};          ///< peers
     std::size_t watched_count_ = 0;
 };

@@ -34,7 +34,7 @@ MeshPort::Fate MeshPort::take_forward(std::size_t line, Segment& segment) noexce
 /// meet. A node that is not known yet may speak for itself to all, so that it becomes known.
 bool MeshPort::is_path_right(std::size_t line, const Segment& segment,
                              const wire::ForwardView& view) const noexcept {
-    const std::uint16_t number = find(view.origin);
+    const std::uint16_t number = find_for(view.origin, proves_links(segment, wire::kForwardOctets));
     const Peer* origin = number == kNone ? nullptr : &peers_[number];
     if (origin != nullptr && view.origin != origin->addresses[kRow].mac) return false;
     if (origin == nullptr) {
@@ -70,7 +70,8 @@ void MeshPort::push_transit(std::size_t line, Segment* segment) noexcept {
 /// Sends a frame for a node of the other line on.
 MeshPort::Fate MeshPort::pass_on(std::size_t line, Segment& segment,
                                  const wire::ForwardView& view) noexcept {
-    const std::uint16_t number = find(view.destination);
+    const std::uint16_t number =
+        find_for(view.destination, proves_links(segment, wire::kForwardOctets));
     const std::size_t by = other(line);
     if (number == kNone || view.destination != peers_[number].addresses[kRow].mac ||
         !is_on(by, peers_[number])) {

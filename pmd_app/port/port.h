@@ -37,6 +37,7 @@ struct Landing {
 struct PortInfo {
     Mac mac;
     std::uint16_t mtu = 1500;          ///< octets after the Ethernet header
+    std::uint16_t mtu_sure = 1500;     ///< mtu that passes each path to another node
     std::uint16_t tx_ring_frames = 0;  ///< frames that the device accepts at once
     std::uint32_t rx_frames =
         0;  ///< received frames that may be held beyond the device's ring; 0: any number
@@ -46,9 +47,10 @@ struct PortInfo {
     Nanos tx_pending_time = 20 * kMicrosecond;
     bool half_duplex = false;  ///< the medium carries one frame at a time (a hub)
     std::uint16_t multicast_filters = kPassesAll;  ///< multicast addresses that the device compares
+    /// Frames that tx() gets at a time, so that the other end begins with them while the rest is
+    /// composed. A power of two, at most 32.
+    std::uint8_t flush_frames = 8;
     std::uint8_t links = 1;  ///< cables by which the node is on the net, each with an address
-    /// The most by which frames of one sender overtake each other; 0: they do not.
-    Nanos reorder_wait = 0;
     bool gathers =
         false;  ///< tx() takes frames with a tail, and has read the tail when it returns, unless it
                 ///< has a key (Port::add_memory)
@@ -163,17 +165,27 @@ struct Port {
     /// Returns this node's addresses on the net, the first PortInfo::mac. Asked as often as
     /// link_up(). The entry is empty where there is one link.
     std::span<const NodeAddress> (*addresses)(void* context) = nullptr;
-    /// Sends to all of these addresses of a node from now on. Frames name it by the first one. Set
-    /// if `addresses` is.
-    void (*set_addresses)(void* context, std::span<const NodeAddress> addresses) = nullptr;
+    /// Sends to all of these addresses of a node from now on. Frames name it by the first one.
+    /// proved: the node has confirmed them; else they serve for questions to it and its answers
+    /// alone. Set if `addresses` is.
+    void (*set_addresses)(void* context, std::span<const NodeAddress> addresses,
+                          bool proved) = nullptr;
+    /// Returns the most by which frames of one sender overtake each other. megabits: speed of the
+    /// slowest link of the other nodes that have several; 0: none has. The entry is empty where
+    /// they do not.
+    Nanos (*reorder_wait)(void* context, std::uint32_t megabits) = nullptr;
     /// True while the link is up; cheap enough for once a millisecond, not for each round.
     bool (*link_up)(void* context) = nullptr;
     /// Returns the interface under the port, as link_up() found it last. nullptr, as an empty one:
     /// there is none that others change.
     const InterfaceState* (*interface)(void* context) = nullptr;
     /// Makes the interface's address that of the port, and returns PortInfo::mac, which it is from
-    /// now on. To be called when nothing uses the old one any more. Set if `interface` is.
+    /// now on. The addresses of other nodes are forgotten. To be called when nothing uses the old
+    /// one any more. Set if `interface` is.
     Mac (*take_address)(void* context) = nullptr;
+    /// Names the addresses, from the port's options, at which no node answers; "": none. The entry
+    /// is empty where nodes have no addresses but their MACs.
+    std::string (*unanswered)(void* context) = nullptr;
     /// Returns how often a link was found silent though its device said that it was up
     /// (docs/protocol/NODES.md N-38). The entry is empty where there is one link.
     std::uint64_t (*silences)(void* context) = nullptr;

@@ -294,12 +294,22 @@ bool parse_links(const std::byte* at, std::size_t octets, NodeView& out) noexcep
     return are_segments_whole(out.links);
 }
 
+/// Takes what stands behind the head of LINKS or LINKS_REPLY.
+bool parse_announcement(const std::byte* at, std::size_t octets, NodeView& out) noexcept {
+    out.number = out.token;
+    if (out.kind == NodeKind::kLinks) return parse_links(at, octets, out);
+    if (octets < sizeof(Be64)) return false;
+    out.number = *reinterpret_cast<const Be64*>(at);
+    return parse_links(at + sizeof(Be64), octets - sizeof(Be64), out);
+}
+
 }  // namespace
 
 bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexcept {
     if (octets < sizeof(NodeBody)) return false;
     const std::size_t beyond = octets - sizeof(NodeBody);
     out.links = {};
+    out.number = 0;
     const auto& node = *reinterpret_cast<const NodeBody*>(body);
     out.kind = node.kind;
     out.reason = node.reason;
@@ -312,12 +322,15 @@ bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexce
     if (out.kind != NodeKind::kGone && out.reason != LeaveReason{} &&
         (out.kind != NodeKind::kExpelled || out.reason != LeaveReason::kExcluded))
         return false;
-    if (out.kind == NodeKind::kLinks)
-        return out.token != kNoToken && out.ours == 0 && out.theirs == 0 &&
-               parse_links(body + sizeof(NodeBody), beyond, out);
+    const bool announces = out.kind == NodeKind::kLinks || out.kind == NodeKind::kLinksReply;
+    if (announces) {
+        if (out.token == kNoToken || out.ours != 0 || out.theirs != 0) return false;
+        return parse_announcement(body + sizeof(NodeBody), beyond, out);
+    }
     if (beyond != 0) return false;
     switch (out.kind) {
         case NodeKind::kLinks:  // above
+        case NodeKind::kLinksReply:
             break;
         case NodeKind::kPing:
             return out.token != kNoToken;
@@ -325,6 +338,8 @@ bool parse_node(const std::byte* body, std::size_t octets, NodeView& out) noexce
         case NodeKind::kEchoRequest:
         case NodeKind::kEchoReply:
             return out.token != kNoToken && out.ours == 0 && out.theirs == 0;
+        case NodeKind::kLinksRequest:
+            return out.token != kNoToken && out.ours <= 1 && out.theirs == 0;
         case NodeKind::kGone:
             return is_reason(out.reason) && out.ours != 0 && out.theirs == 0;
         case NodeKind::kExpelled:
@@ -389,16 +404,36 @@ std::size_t put_node(std::byte* body, const NodeBody& node) noexcept {
     return sizeof node;
 }
 
-std::size_t put_links(std::byte* body, const NodeBody& node,
-                      std::span<const NodeAddress> links) noexcept {
-    ULC_CHECK(node.kind == NodeKind::kLinks && !links.empty() && links.size() <= kNodeLinksMax);
-    std::size_t octets = put_node(body, node);
+namespace {
+
+std::size_t put_entries(std::byte* at, std::span<const NodeAddress> links) noexcept {
+    ULC_CHECK(!links.empty() && links.size() <= kNodeLinksMax);
+    std::size_t octets = 0;
     for (const NodeAddress& link : links) {
         const LinkEntry entry{link.mac, link.segment, link.megabits};
-        std::memcpy(body + octets, &entry, sizeof entry);
+        std::memcpy(at + octets, &entry, sizeof entry);
         octets += sizeof entry;
     }
     return octets;
+}
+
+}  // namespace
+
+std::size_t put_links(std::byte* body, const NodeBody& node,
+                      std::span<const NodeAddress> links) noexcept {
+    ULC_CHECK(node.kind == NodeKind::kLinks);
+    const std::size_t octets = put_node(body, node);
+    return octets + put_entries(body + octets, links);
+}
+
+std::size_t put_links_reply(std::byte* body, const NodeBody& node, std::uint64_t number,
+                            std::span<const NodeAddress> links) noexcept {
+    ULC_CHECK(node.kind == NodeKind::kLinksReply);
+    const Be64 wire_number = number;
+    std::size_t octets = put_node(body, node);
+    std::memcpy(body + octets, &wire_number, sizeof wire_number);
+    octets += sizeof wire_number;
+    return octets + put_entries(body + octets, links);
 }
 
 }  // namespace ulc::wire

@@ -14,8 +14,8 @@
 //   REJECT      RejectBody                           a claim, or the whole forming job, failed
 //   BYE         ByeBody                              broadcast: a rank left, died or withdrew
 //         then, of a job with a key (of a launcher): JobTag
-// NODE:  NodeBody: PING, PONG, GONE, EXPELLED, ECHO_REQUEST, ECHO_REPLY; LINKS, with 1 …
-//        kNodeLinksMax × LinkEntry
+// NODE:  NodeBody: PING, PONG, GONE, EXPELLED, ECHO_REQUEST, ECHO_REPLY, LINKS_REQUEST; LINKS and
+//        LINKS_REPLY, with 1 … kNodeLinksMax × LinkEntry, in the latter behind a number
 #pragma once
 
 #include <array>
@@ -74,7 +74,9 @@ enum class NodeKind : std::uint8_t {
     kExpelled = 4,
     kLinks = 5,
     kEchoRequest = 6,
-    kEchoReply = 7
+    kEchoReply = 7,
+    kLinksRequest = 8,  ///< "which are your addresses?"
+    kLinksReply = 9
 };
 
 /// The way in which a rank ended. kLeft: in order. kDied: its process did, or its data were given
@@ -211,7 +213,7 @@ struct NodeBody {
 static_assert(sizeof(NodeBody) == 24 && alignof(NodeBody) == 1);
 inline constexpr std::uint64_t kNoToken = 0;
 
-/// One link of the node that sends LINKS.
+/// One link of the node that sends LINKS or LINKS_REPLY.
 struct LinkEntry {
     Mac mac;
     Be16 segment;   ///< as in NodeAddress
@@ -254,7 +256,8 @@ struct NodeView {
     std::uint64_t token = kNoToken;
     Handle ours = 0;
     Handle theirs = 0;
-    std::span<const LinkEntry> links;  ///< kLinks; inside the frame
+    std::span<const LinkEntry> links;  ///< kLinks, kLinksReply; inside the frame
+    std::uint64_t number = 0;          ///< kLinks, kLinksReply: of the announcement
 };
 
 /// 1 … 64 octets, none a control character (names are printed).
@@ -290,9 +293,13 @@ struct NodeView {
 [[nodiscard]] std::size_t put_commit(std::byte* body, const JobHead& head,
                                      const CommitBody& commit) noexcept;
 [[nodiscard]] std::size_t put_node(std::byte* body, const NodeBody& node) noexcept;
-/// node: of kind kLinks. links: 1 … kNodeLinksMax.
+/// node: of kind kLinks, whose token is the number. links: 1 … kNodeLinksMax.
 [[nodiscard]] std::size_t put_links(std::byte* body, const NodeBody& node,
                                     std::span<const NodeAddress> links) noexcept;
+/// node: of kind kLinksReply. number: of the last announcement; 0: none was made.
+[[nodiscard]] std::size_t put_links_reply(std::byte* body, const NodeBody& node,
+                                          std::uint64_t number,
+                                          std::span<const NodeAddress> links) noexcept;
 
 /// Claims in one JOIN with that number of attribute octets. JOIN is sent before the nodes know each
 /// other's MTU, so it is no longer than kMtuMin.

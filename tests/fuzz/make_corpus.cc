@@ -167,6 +167,17 @@ Octets links_body() {
     return body;
 }
 
+Octets links_reply_body() {
+    NodeBody node{};
+    node.kind = NodeKind::kLinksReply;
+    node.incarnation = 2000U;
+    node.token = 0x1234567812345678U;
+    const NodeAddress links[] = {{{{2, 0, 0, 0, 0, 2}}, 100}, {{{2, 0, 0, 0, 1, 2}}, 1000}};
+    Octets body(sizeof node + sizeof(Be64) + sizeof(LinkEntry) * std::size(links));
+    (void)put_links_reply(body.data(), node, 3, links);
+    return body;
+}
+
 Octets link_body(LinkKind kind) {
     const bool makes = kind == LinkKind::kRequest || kind == LinkKind::kAccept;
     const bool answers =
@@ -258,6 +269,7 @@ void make_frames(const std::filesystem::path& folder) {
              control_frame(FrameType::kLink, link_body(kind)));
     save(folder / "node_gone", control_frame(FrameType::kNode, node_body(NodeKind::kGone)));
     save(folder / "node_links", control_frame(FrameType::kNode, links_body()));
+    save(folder / "node_links_reply", control_frame(FrameType::kNode, links_reply_body()));
     const Octets inner = control_frame(FrameType::kNode, links_body());
     Octets outer(inner.size() + sizeof(ForwardHeader));
     (void)build_forward(

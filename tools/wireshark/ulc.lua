@@ -24,7 +24,7 @@ local JOB_KINDS = {
   [1] = "JOIN", [2] = "ROSTER", [3] = "ROSTER_ACK", [4] = "REJECT", [5] = "BYE", [6] = "COMMIT",
 }
 local NODE_KINDS = { [1] = "PING", [2] = "PONG", [3] = "GONE", [4] = "EXPELLED", [5] = "LINKS",
-    [6] = "ECHO_REQUEST", [7] = "ECHO_REPLY" }
+    [6] = "ECHO_REQUEST", [7] = "ECHO_REPLY", [8] = "LINKS_REQUEST", [9] = "LINKS_REPLY" }
 local FLOW_KINDS = { [1] = "RESERVE", [2] = "GRANT", [3] = "REFUSE" }
 local LINK_KINDS = {
   [1] = "REQUEST", [2] = "ACCEPT", [3] = "CONFIRM", [4] = "REFUSE", [5] = "UNLINK", [6] = "UNLINKED",
@@ -130,6 +130,7 @@ field("uint32", "node.incarnation", "Incarnation of the sender", base.HEX)
 field("uint64", "node.token", "Token", base.HEX)
 field("uint32", "node.own", "Handle of the sender's node", base.HEX)
 field("uint32", "node.asked", "Handle of the receiver's node", base.HEX)
+field("uint64", "node.number", "Number of the announcement", base.DEC)
 field("ether", "node.mac", "Address of a link")
 field("uint16", "node.segment", "Number of the segment in a mesh; 0: none", base.DEC)
 field("uint8", "forward.hops", "Further segments", base.DEC)
@@ -554,8 +555,11 @@ local function node(reader, info)
   reader:add("node.token", 8)
   reader:number("node.own", 4)
   reader:number("node.asked", 4)
-  if kind ~= 5 then
+  if kind ~= 5 and kind ~= 9 then
     return
+  end
+  if kind == 9 then
+    reader:add("node.number", 8)
   end
   local links = 0
   repeat

@@ -73,10 +73,10 @@ void RosterEngine::fields(state::Archive& archive) {
 }
 
 void Publisher::fields(state::Archive& archive) {
-    ULC_STATE(archive, Publisher, 2,
+    ULC_STATE(archive, Publisher, 3,
               (stage, claims, claimed, rank0, version_min, version_max, twins_since, culprits,
                roster, salt, parts, part_first, leads, pads, padded_rounds, engines, waiting, due,
-               due_count, missing, round_at, wait),
+               due_count, missing, round_at, proofs_until, wait),
               ());
     archive.require(
         due_count == static_cast<std::size_t>(std::ranges::count(due, true)) || due_count == 0,
@@ -84,10 +84,10 @@ void Publisher::fields(state::Archive& archive) {
 }
 
 void Assembly::fields(state::Archive& archive) {
-    ULC_STATE(archive, Assembly, 2,
-              (publisher, nonce, roster, parts, filled, heard, complete, refused, world, first_seq,
-               version, medium, mtu, has_bonds, padding, ours, peers, held, ack_at, ack_due,
-               padded_ack_due),
+    ULC_STATE(archive, Assembly, 4,
+              (publisher, nonce, roster, parts, filled, heard, complete, refused, watched, world,
+               first_seq, version, medium, mtu, has_bonds, padding, ours, peers, bonded,
+               proofs_until, held, ack_at, ack_due, padded_ack_due),
               ());
 }
 
@@ -100,13 +100,14 @@ void Exclusion::fields(state::Archive& archive) {
 }
 
 void JobRecord::fields(state::Archive& archive) {
-    ULC_STATE(archive, JobRecord, 3,
-              (id, user, name, nonce, by_hand, secret, key, size, profile, phase, locals, byes,
-               publisher, assembly, begins_at, join_at, join_wait, join_due, join_cursor, join_old,
-               rank0, rank0_heard, rank0_next, twin, twin_heard, early_joins, roster, by_mac, gone,
-               excluded, excluded_by, gone_events, gone_reported, world, first_seq, version, medium,
-               mtu, has_bonds, error, conflict_rank, first, second, failed_at),
-              ());
+    ULC_STATE(
+        archive, JobRecord, 4,
+        (id, user, name, nonce, by_hand, secret, key, size, profile, patience, phase, locals, byes,
+         publisher, assembly, begins_at, join_at, join_wait, join_due, join_cursor, join_old, rank0,
+         rank0_ended, rank0_heard, rank0_next, twin, twin_heard, early_joins, roster, by_mac, gone,
+         excluded, excluded_by, gone_events, gone_reported, world, first_seq, version, medium, mtu,
+         has_bonds, error, conflict_rank, first, second, failed_at),
+        ());
     if (archive.ok()) archive.require(fits(*this), "the record of a job does not fit its size");
 }
 
@@ -129,7 +130,7 @@ void Jobs::Impl::fields(state::Archive& archive) {
     ULC_STATE(archive, Jobs::Impl, 2,
               (prng, records, hurry_full_at, events, rejects, commit_answers, commit_limit,
                ended_jobs, ended_next, last_id, last_roster, timer, rejects_left, tx_hint),
-              (config, attributes, counters, liveness, links));
+              (config, attributes, counters, liveness, addresses, links));
     archive.values(config.incarnation, attributes.mtu, attributes.links);
     if (archive.exporting()) return;
     archive.require(attributes.mtu >= wire::kMtuMin && attributes.mtu <= config.mtu &&

@@ -16,7 +16,7 @@ import struct
 import time
 
 from frames import BROADCAST, ETHERTYPE, MCAST, NODE, Frame, Malformed, need, parse
-from rank import LINK_ENTRY, LINKS, NODE_BODY
+from rank import LINK_ENTRY, LINKS, LINKS_NUMBER, LINKS_REPLY, LINKS_REQUEST, NODE_BODY
 from wire import Wire
 
 ROW, COLUMN = 0, 1
@@ -27,7 +27,7 @@ SHORTEST_INNER = 14
 ECHO_REQUEST, ECHO_REPLY = 6, 7
 TYPE = struct.pack(">H", ETHERTYPE)
 MEGABITS = 1000
-FIRST_WAIT = 0.05
+FIRST_WAIT, SECOND = 0.05, 1.0
 
 
 def address(number):
@@ -41,12 +41,23 @@ class Place:
         self.links, self.numbers = (address(first), address(first + 1)), numbers
         self.mac = self.links[ROW]  # the first address is that to the row (N-40)
 
+    def entries(self):
+        return [(mac, number, MEGABITS) for mac, number in zip(self.links, self.numbers)]
+
     # N-28, N-40
     def announcement(self, incarnation):
-        entries = b"".join(LINK_ENTRY.pack(mac, number, MEGABITS)
-                           for mac, number in zip(self.links, self.numbers))
-        body = NODE_BODY.pack(LINKS, 0, incarnation, 1, 0, 0) + entries
+        body = NODE_BODY.pack(LINKS, 0, incarnation, 1, 0, 0) + self.packed()
         return Frame(NODE, version=0, body=body).octets()
+
+    # N-51
+    def answer(self, incarnation, question):
+        _, _, _, token, _, _ = NODE_BODY.unpack(question)
+        body = (NODE_BODY.pack(LINKS_REPLY, 0, incarnation, token, 0, 0) + LINKS_NUMBER.pack(1) +
+                self.packed())
+        return Frame(NODE, version=0, body=body).octets()
+
+    def packed(self):
+        return b"".join(LINK_ENTRY.pack(*entry) for entry in self.entries())
 
 
 # N-43
@@ -71,6 +82,7 @@ class MeshWire:
         self.passed = []  # frames of others that the engine sent on
         self.wrong = []
         self.announce_at = 0.0
+        self.asked = False  # by the engine, for the rank's own place
 
     def close(self):
         for line in self.lines:
@@ -94,21 +106,32 @@ class MeshWire:
         receiver = to if to[0] & 1 else self.theirs[line]
         self.put(line, receiver, self.node_on(line), forward(0, self.mac, to, octets))
 
+    # N-51
+    def own_links(self):
+        self.asked = True
+        return 1, self.far.entries()
+
+    def send_exactly(self, to, octets):
+        """By both lines, so that no later frame of either overtakes the proof of this place."""
+        for line in {ROW, COLUMN} - self.silent:
+            self.send_by(line, to, octets)
+
     # N-27, N-45
-    def announce(self, wait=0.0):
-        """`wait`: seconds until the engine has learnt of a node."""
+    def announce(self):
         for line, node in enumerate(self.between):
             if line not in self.silent:
                 self.put(line, BROADCAST, node.mac, node.announcement(line + 1))
-        time.sleep(wait)
-        self.send(BROADCAST, self.far.announcement(self.incarnation))
-        time.sleep(wait)
 
     def receive(self, seconds):
         now = time.monotonic()
         if now >= self.announce_at:
-            first, self.announce_at = not self.announce_at, now + 1.0
-            self.announce(FIRST_WAIT if first else 0.0)
+            # The engine asks the nodes between before it takes frames from them.
+            self.announce_at = now + (SECOND if self.asked else FIRST_WAIT)
+            self.announce()
+            self.send(BROADCAST, self.far.announcement(self.incarnation))
+        yield from self.frames(seconds)
+
+    def frames(self, seconds):
         select.select([line.socket for line in self.lines], [], [], max(seconds, 0))
         for number, line in enumerate(self.lines):
             for _ in range(256):
@@ -132,6 +155,10 @@ class MeshWire:
         self.check_links(frame)
         if frame.type == MCAST and to[0] & 1:
             self.plain[frame.octets()] += 1
+        if frame.type == NODE and frame.body[0] == LINKS_REQUEST and to == self.node_on(line):
+            if line not in self.silent:
+                node = self.between[line]
+                self.put(line, self.theirs[line], node.mac, node.answer(line + 1, frame.body))
         if not to[0] & 1 and to != self.node_on(line) and to not in self.theirs:
             self.wrong.append(f"a frame without FORWARD is for {to.hex()}")
         return None

@@ -14,7 +14,8 @@ PING, PONG, GONE, EXPELLED = 1, 2, 3, 4
 EXCLUDED = 3  # reason of EXPELLED: the one endpoint, not its node
 NODE_BODY = struct.Struct(">BBxxIQII")
 LINK_ENTRY = struct.Struct(">6sHI")
-LINKS = 5
+LINKS, LINKS_REQUEST, LINKS_REPLY = 5, 8, 9
+LINKS_NUMBER = struct.Struct(">Q")
 Message = collections.namedtuple("Message", "source stream tag octets")
 
 
@@ -31,7 +32,8 @@ class Rank:
         self.inbox = collections.deque()
         self.asked = {}  # node → token of our newest question
         self.links = {}  # node → its incarnation, number of its announcement, (address, speed)…
-        self.node_of = {}  # address of a link → node
+        self.node_of = {}  # address of a link that counts → node
+        self.asks = {}  # node → token of a question of this round → address that it went to
         self.counters = collections.Counter()
         self.packs = b"pack" in job.profile.split(b"+")
 
@@ -94,6 +96,10 @@ class Rank:
         kind, reason, incarnation, token, ours, theirs = NODE_BODY.unpack(body[:NODE_BODY.size])
         if kind == LINKS:
             self.on_links(source, incarnation, token, body[NODE_BODY.size:])
+        elif kind == LINKS_REQUEST:
+            self.send_links(source, token)
+        elif kind == LINKS_REPLY:
+            self.on_links_reply(source, incarnation, token, body[NODE_BODY.size:])
         elif kind == PING:
             self.counters["pings"] += 1
             gone = [m.gone for m in self.job.members.values()
@@ -116,22 +122,65 @@ class Rank:
                     if (member.mac, member.incarnation) == (source, incarnation):
                         self.job.gone(source, member.handle, reason or 2)
 
-    # N-28, N-29, N-30, N-31, N-32
+    # N-28, N-55
     def on_links(self, node, incarnation, number, entries):
-        """Takes the addresses of a node with several links (§8.6)."""
+        """A hint about a node with several links (§8.6): asks it at the addresses that count."""
         if not entries or len(entries) % LINK_ENTRY.size or len(entries) > 4 * LINK_ENTRY.size:
             return
-        links = [(mac, speed) for mac, _, speed in LINK_ENTRY.iter_unpack(entries)]
         old = self.links.get(node)
-        late = old and old[0] == incarnation and number <= old[1]
+        known = old and old[0] == incarnation and number <= old[1]
+        other = any(m.mac == node and m.incarnation != incarnation
+                    for m in self.job.members.values())
+        if next(LINK_ENTRY.iter_unpack(entries))[0] != node or known or other:
+            return
+        self.asks[node] = {}
+        for mac in {node} | {mac for mac, owner in self.node_of.items() if owner == node}:
+            self.ask_links(node, mac)
+
+    # N-52, N-54
+    def ask_links(self, node, mac):
+        token = self.job.random.getrandbits(64) or 1
+        self.asks[node][token] = mac
+        body = NODE_BODY.pack(LINKS_REQUEST, 0, self.job.me.incarnation, token, 0, 0)
+        self.wire.send_exactly(mac, Frame(NODE, version=0, body=body).octets())
+
+    # N-51
+    def send_links(self, to, token):
+        number, entries = self.wire.own_links()
+        body = (NODE_BODY.pack(LINKS_REPLY, 0, self.job.me.incarnation, token, 0, 0) +
+                LINKS_NUMBER.pack(number) + b"".join(LINK_ENTRY.pack(*entry) for entry in entries))
+        self.wire.send_exactly(to, Frame(NODE, version=0, body=body).octets())
+
+    # N-29, N-30, N-31, N-32, N-52, N-53, N-58
+    def on_links_reply(self, node, incarnation, token, body):
+        """Takes the addresses of a node, or that one of them answers (§8.9)."""
+        asked = self.asks.get(node, {}).get(token)
+        number, = LINKS_NUMBER.unpack_from(body)
+        entries = list(LINK_ENTRY.iter_unpack(body[LINKS_NUMBER.size:]))
+        old = self.links.get(node)
         nodes = {m.mac for m in self.job.members.values()} | {self.wire.mac}
         foreign = any(self.node_of.get(mac, node) != node or (mac in nodes and mac != node)
-                      for mac, _ in links)
-        if links[0][0] != node or late or foreign:
+                      for mac, _, _ in entries)
+        if asked is None or entries[0][0] != node or foreign:
             return
+        counting = {mac for mac, owner in self.node_of.items() if owner == node} | {node}
+        same_life = old and old[0] == incarnation
+        if asked in counting:
+            if same_life and number < old[1]:
+                return
+            counting = counting if same_life else {node}
+            if entries[0][1]:  # in a mesh the known address alone is asked
+                counting = {mac for mac, _, _ in entries}
+            self.links[node] = incarnation, number, [(mac, speed) for mac, _, speed in entries]
+            for mac, _, speed in entries:
+                if mac not in counting and speed and mac not in self.asks[node].values():
+                    self.ask_links(node, mac)
+        elif same_life and asked in [mac for mac, _, _ in entries]:
+            counting.add(asked)
+            self.ask_links(node, asked)  # N-58
+        links = [(mac, speed) for mac, speed in self.links[node][2] if mac in counting]
         self.node_of = {mac: n for mac, n in self.node_of.items() if n != node}
         self.node_of.update((mac, node) for mac, _ in links)
-        self.links[node] = incarnation, number, links
         self.counters["links"] += 1
         self.wire.instead[node] = next((mac for mac, speed in links if speed), node)
 

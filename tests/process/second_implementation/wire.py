@@ -25,16 +25,25 @@ class Wire:
     def close(self):
         self.socket.close()
 
-    # F-2, F-26
+    # N-51
+    def own_links(self):
+        """Returns the number of the last announcement and the entries of a node of one link."""
+        return 0, [(self.mac, 0, 2**32 - 1)]
+
     def send(self, to, octets):
         """`octets`: from the ULC header on. The same octets may be sent again."""
+        self.send_exactly(self.instead.get(to, to), octets)
+
+    # F-2, F-26
+    def send_exactly(self, to, octets):
+        """Sends to that address, also if its node has another one that is up."""
         if self.loses():
             self.lost_out += 1
             return
         covered = self.mac + struct.pack(">H", ETHERTYPE) + octets
         if self.crc and octets[0] & 15 not in (DATA, MCAST):
             covered += crc32c(covered)
-        self.send_as_it_is(self.instead.get(to, to) + covered)
+        self.send_as_it_is(to + covered)
 
     def send_as_it_is(self, frame):
         self.socket.send(frame.ljust(SHORTEST, b"\0"))

@@ -33,6 +33,7 @@ struct BusNode {
     std::vector<JobEvent> events;
     std::vector<LinkEvent> link_events;
     std::map<Handle, JobId> ids;
+    std::vector<Mac> further;  ///< addresses of its other links
 
     [[nodiscard]] const JobEvent* event_of(Handle endpoint) const {
         const auto at = std::find_if(events.begin(), events.end(), [endpoint](const JobEvent& e) {
@@ -96,6 +97,7 @@ public:
         request.endpoint = endpoint;
         request.deadline = deadline;
         request.profile = profile;
+        request.patience = patience;
         const Result<JobId> id = node.jobs->join(request, now);
         if (id.ok()) node.ids[endpoint] = id.value();
         return id.error();
@@ -182,6 +184,7 @@ public:
     unsigned too_long = 0;  ///< frames that their receiver's interface does not take
     std::uint64_t injected_octets = 0;
     Nanos now = kSecond;
+    Nanos patience = 0;  ///< each join says it
     /// No frame passes between this node and the others.
     const BusNode* cut = nullptr;
 
@@ -226,7 +229,9 @@ private:
     void send(const BusNode& from, const std::vector<std::byte>& octets) {
         const auto& to = reinterpret_cast<const wire::EthernetHeader*>(octets.data())->destination;
         for (const auto& node : nodes_) {
-            const bool addressed = to == kBroadcastMac || to == node->config.mac;
+            const bool addressed =
+                to == kBroadcastMac || to == node->config.mac ||
+                std::find(node->further.begin(), node->further.end(), to) != node->further.end();
             if (node.get() == &from || !addressed || !node->running) continue;
             if (cut == &from || cut == node.get()) continue;
             const std::size_t length = octets.size() - sizeof(wire::EthernetHeader);

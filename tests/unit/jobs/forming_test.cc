@@ -415,6 +415,26 @@ TEST(JobsForming, a_switch_port_of_a_smaller_mtu_is_found) {
 }
 
 // J-44
+TEST(JobsForming, a_tunnel_that_is_narrower_than_an_ethernet_is_found) {
+    for (const bool narrow : {false, true}) {
+        JobBus bus(6);
+        for (unsigned n = 0; n < 3; ++n) {
+            JobsConfig config;
+            config.mac = mac_of(n);
+            config.incarnation = n + 1;
+            config.seed = n;
+            config.mtu = 1468;
+            config.mtu_sure = 1248;
+            bus.add(n, config);
+            bus.must_join(bus.node(n), static_cast<Rank>(n), 3, 10 + n);
+        }
+        if (narrow) bus.passes_to[1] = 1400;
+        ASSERT_TRUE(bus.run(kSecond, [&] { return all_formed(bus); })) << bus.describe();
+        expect_mtu(bus, narrow ? 1248 : 1468);
+    }
+}
+
+// J-44
 TEST(JobsForming, long_frames_that_pass_are_used) {
     JobBus bus(5);
     join_long(bus, 3);

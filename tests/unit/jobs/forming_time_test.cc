@@ -97,6 +97,90 @@ TEST(JobsForming, a_rank_0_that_ends_while_its_roster_is_under_way_leaves_nothin
     EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(12) && bus.node(1).formed(11); }));
 }
 
+/// A job whose rank 0 has formed, and whose rank 1 holds the roster and gets no COMMIT.
+class Uncommitted : public testing::Test {
+protected:
+    void form(std::uint8_t nonce) {
+        for (unsigned n = 0; n < 2; ++n)
+            bus.add(n);
+        bus.must_join(bus.node(1), 1, 2, 11, "job", nonce, bus.now + 60 * kSecond);
+        bus.must_join(bus.node(0), 0, 2, 10, "job", nonce);
+        ASSERT_TRUE(
+            bus.run(kSecond, [&] { return bus.kinds_sent[wire::JobKind::kRosterAck] > 0; }));
+        bus.set_loss(1);
+        ASSERT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(10); }));
+    }
+    void expect_failure(Err error, Nanos within) {
+        EXPECT_TRUE(bus.run(within, [&] { return bus.node(1).failed(11) == error; }));
+        const JobEvent* event = bus.node(1).event_of(11);
+        ASSERT_NE(event, nullptr);
+        EXPECT_NE(event->text.find("rank 0 at 02:00:00:00:00:00 ended"), std::string::npos)
+            << event->text;
+        bus.run(kSecond);
+        const std::uint64_t before = bus.frames_sent();
+        bus.run(3 * kSecond);
+        EXPECT_EQ(bus.frames_sent(), before) << "no node is watched for a job that failed";
+    }
+    JobBus bus{17};
+};
+
+// J-46
+TEST_F(Uncommitted, fails_soon_if_the_engine_of_rank_0_dies) {
+    form(9);
+    bus.node(0).running = false;
+    bus.set_loss(0);
+    expect_failure(Err::kPeerDied, 3 * kSecond);
+}
+
+// J-46
+TEST_F(Uncommitted, fails_soon_if_the_engine_of_rank_0_is_restarted) {
+    form(9);
+    bus.restart(bus.node(0));
+    bus.set_loss(0);
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] { return bus.node(1).failed(11) == Err::kPeerDied; }));
+}
+
+// J-24
+TEST_F(Uncommitted, forms_and_hears_of_the_end_if_the_engine_of_rank_0_goes_on) {
+    form(9);
+    bus.leave(bus.node(0), 10, wire::LeaveReason::kLeft);
+    bus.run(500 * kMillisecond);
+    bus.set_loss(0);
+    EXPECT_TRUE(bus.run(3 * kSecond, [&] {
+        return bus.node(1).formed(11) && bus.node(1).count(JobEventKind::kPeerLeft, 0) == 1;
+    })) << bus.describe();
+}
+
+// J-22, J-46
+TEST_F(Uncommitted, fails_at_once_if_rank_0_says_that_it_ends) {
+    form(9);
+    bus.set_loss(0);
+    bus.leave(bus.node(0), 10, wire::LeaveReason::kLeft);
+    expect_failure(Err::kPeerLeft, 100 * kMillisecond);
+}
+
+// J-46
+TEST_F(Uncommitted, awaits_another_rank_0_if_it_was_started_by_hand) {
+    form(0);
+    bus.node(0).running = false;
+    bus.set_loss(0);
+    bus.run(3 * kSecond);
+    EXPECT_EQ(bus.node(1).event_of(11), nullptr);
+    bus.restart(bus.node(0));
+    bus.must_join(bus.node(0), 0, 2, 12);
+    EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(12) && bus.node(1).formed(11); }))
+        << bus.describe();
+}
+
+// J-46
+TEST_F(Uncommitted, says_at_its_deadline_that_rank_0_ended) {
+    form(0);
+    bus.node(0).running = false;
+    bus.set_loss(0);
+    ASSERT_TRUE(bus.run(61 * kSecond, [&] { return bus.node(1).failed(11) == Err::kTimeout; }));
+    EXPECT_NE(bus.node(1).event_of(11)->text.find(" ended before "), std::string::npos);
+}
+
 TEST(JobsForming, a_world_handle_in_use_here_is_not_chosen) {
     JobBus bus(8);
     JobsConfig config;

@@ -235,6 +235,34 @@ TEST(JobsHostile, one_claim_with_our_address_may_be_an_old_frame) {
     ASSERT_TRUE(bus.run(kSecond, [&] { return both_formed(bus); })) << bus.describe();
 }
 
+// N-13
+TEST(JobsHostile, a_forged_end_of_an_endpoint_takes_no_claim_back) {
+    for (const std::uint8_t nonce : {0, 9}) {
+        JobBus bus(8);
+        for (unsigned n = 0; n < 2; ++n)
+            bus.add(n);
+        bus.must_join(bus.node(1), 1, 2, 11, "job", nonce);
+        bus.must_join(bus.node(0), 0, 2, 10, "job", nonce);
+        const unsigned& rosters = bus.kinds_sent[wire::JobKind::kRoster];
+        ASSERT_TRUE(bus.run(kSecond, [&] { return rosters > 0; }));
+        bus.cut = &bus.node(1);
+        bus.run(2 * kMillisecond);  // frames that were sent before arrive
+        wire::NodeBody gone{};
+        gone.kind = wire::NodeKind::kGone;
+        gone.reason = wire::LeaveReason::kDied;
+        gone.incarnation = 1001U;
+        gone.ours = Handle{11};
+        Octets body(sizeof gone);
+        (void)wire::put_node(body.data(), gone);
+        bus.inject(bus.node(0), mac_of(1), wire::FrameType::kNode, body);
+        const unsigned before = rosters;
+        bus.run(200 * kMillisecond);
+        EXPECT_GT(rosters, before) << "the claim counts until it lapses";
+        bus.cut = nullptr;
+        EXPECT_TRUE(bus.run(kSecond, [&] { return both_formed(bus); }));
+    }
+}
+
 // An engine that was restarted has claims of two lives for a moment.
 TEST(JobsHostile, a_restarted_engine_is_not_taken_for_two) {
     JobBus bus(9);

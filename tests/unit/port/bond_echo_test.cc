@@ -144,5 +144,22 @@ TEST_F(Bond, a_device_that_takes_nothing_is_left) {
     EXPECT_EQ(port_.tx_pending(port_.context), 0U) << "what waits for it is no load";
 }
 
+// N-36
+TEST_F(Bond, no_stranger_judges_the_links) {
+    make(2);
+    peer({100, 100});
+    arrive(0, frame(mac_of(1), mac_of(9)));
+    EXPECT_EQ(received(), mac_of(9));
+    ASSERT_TRUE(send(mac_of(9), kNode, 60)) << "an answer to it";
+    device(0).done(with(0));
+    for (int n = 0; n < 600; ++n)
+        EXPECT_TRUE(port_.link_up(port_.context));
+    EXPECT_EQ(with(0) + with(1), 0U) << "nothing is asked of it";
+    ASSERT_TRUE(send(mac_of(2)));
+    for (int n = 0; n < 300; ++n)
+        EXPECT_TRUE(port_.link_up(port_.context));
+    EXPECT_GE(with(0) + with(1), 3U) << "the node that gets data is asked";
+}
+
 }  // namespace
 }  // namespace ulc::port

@@ -124,7 +124,23 @@ protected:
         std::vector<NodeAddress> addresses;
         for (unsigned n = 0; n < megabits.size(); ++n)
             addresses.push_back({mac_of(2, n), megabits[n]});
-        port_.set_addresses(port_.context, addresses);
+        port_.set_addresses(port_.context, addresses, true);
+        asks_at_all_links(mac_of(2));
+    }
+    /// A node asks at each further link, and takes frames from there.
+    void asks_at_all_links(const Mac& node) {
+        for (unsigned n = 1; n < devices_.size(); ++n)
+            asks(node, n, true);
+    }
+    void asks(const Mac& node, unsigned link, bool takes) {
+        Segment* question = frame(mac_of(1, link), node, kNode, 60);
+        question->frame[wire::kHeadOctets] = std::byte{8};
+        question->frame[wire::kHeadOctets + 19] = static_cast<std::byte>(takes);
+        arrive(link, question);
+        EXPECT_EQ(received(), node) << "the engine answers it";
+    }
+    Nanos reorder_wait(std::uint32_t megabits = 0) {
+        return port_.reorder_wait(port_.context, megabits);
     }
     void arrive(unsigned link, Segment* segment) { device(link).come.push_back(segment); }
     /// The source of the next frame, if it is for this node or a group; none: it was dropped.

@@ -15,8 +15,9 @@ TEST_F(Bond, has_the_first_address_and_the_sum_of_the_rest) {
     EXPECT_EQ(port_.info.link_bits_per_second, 200'000'000U);
     EXPECT_EQ(port_.info.tx_ring_frames, 128);
     EXPECT_EQ(port_.info.rx_frames, 200U);
-    EXPECT_GT(port_.info.reorder_wait, 4 * 120 * kMicrosecond);
-    EXPECT_LT(port_.info.reorder_wait, 5 * 125 * kMicrosecond);
+    EXPECT_GT(reorder_wait(), 4 * 120 * kMicrosecond);
+    EXPECT_LT(reorder_wait(), 5 * 125 * kMicrosecond);
+    EXPECT_GT(reorder_wait(1), 40 * kMillisecond) << "of nodes with a slow link";
 }
 
 TEST_F(Bond, frames_go_to_the_link_with_the_shortest_queue) {
@@ -144,7 +145,8 @@ TEST_F(Bond, an_announcement_goes_out_without_copies_when_no_frame_is_left) {
 TEST_F(Bond, a_link_of_unknown_speed_counts_as_the_others) {
     make(2, {100'000'000, 0});
     peer({100, kMegabitsUnknown});
-    EXPECT_LT(bond_->table().info.reorder_wait, 5 * 125 * kMicrosecond);
+    EXPECT_LT(reorder_wait(100), 5 * 125 * kMicrosecond);
+    EXPECT_LT(reorder_wait(kMegabitsUnknown), 5 * 125 * kMicrosecond);
     EXPECT_EQ(port_.addresses(port_.context)[0].megabits, 100U);
     EXPECT_EQ(port_.addresses(port_.context)[1].megabits, kMegabitsUnknown);
     for (int n = 0; n < 20; ++n)
@@ -157,7 +159,7 @@ TEST_F(Bond, links_of_which_none_says_its_speed_wait_for_no_slow_one) {
     make(2, {0, 0});
     peer({kMegabitsUnknown, kMegabitsUnknown});
     EXPECT_EQ(port_.addresses(port_.context)[1].megabits, kMegabitsUnknown);
-    EXPECT_EQ(bond_->table().info.reorder_wait, 500 * kMicrosecond);
+    EXPECT_EQ(reorder_wait(kMegabitsUnknown), 500 * kMicrosecond);
 }
 
 TEST_F(Bond, a_retained_frame_is_addressed_anew_when_it_is_sent_again) {
@@ -308,9 +310,11 @@ TEST_F(Bond, a_burst_is_short_only_when_no_link_has_more) {
 
 TEST_F(Bond, a_port_of_one_link_that_is_wrapped_sends_in_order_and_knows_all_addresses) {
     make(1);
-    EXPECT_EQ(port_.info.reorder_wait, 0);
+    EXPECT_EQ(reorder_wait(), 0);
+    peer({100, 1});
+    EXPECT_EQ(reorder_wait(), 0) << "of nodes with one link each";
     peer({100, 100});
-    EXPECT_GT(bond_->table().info.reorder_wait, 0) << "the node of two links sends by both";
+    EXPECT_GT(reorder_wait(100), 0) << "the node of two links sends by both";
     for (int n = 0; n < 4; ++n)
         ASSERT_TRUE(send(mac_of(2)));
     const Mac to = destination_of(*device(0).with[0]);
@@ -328,11 +332,104 @@ TEST_F(Bond, many_nodes_are_told_apart) {
     make(2);
     for (unsigned node = 2; node < 200; ++node) {
         const std::vector<NodeAddress> addresses{{mac_of(node), 100}, {mac_of(node, 1), 100}};
-        port_.set_addresses(port_.context, addresses);
+        port_.set_addresses(port_.context, addresses, true);
+    }
+    for (unsigned node = 2; node < 200; node += 3) {
+        const std::vector<NodeAddress> alone{{mac_of(node), 100}};
+        port_.set_addresses(port_.context, alone, true);
     }
     for (unsigned node = 2; node < 200; ++node) {
         arrive(1, frame(mac_of(1, 1), mac_of(node, 1)));
-        EXPECT_EQ(received(), mac_of(node));
+        EXPECT_EQ(received(), mac_of(node, node % 3 == 2 ? 1 : 0));
+    }
+}
+
+// N-53
+TEST_F(Bond, addresses_that_are_not_proved_are_not_used) {
+    make(2);
+    const std::vector<NodeAddress> claimed{{mac_of(2), 0}, {mac_of(2, 1), 100}};
+    port_.set_addresses(port_.context, claimed, false);
+    ASSERT_TRUE(send(mac_of(2)));
+    const unsigned link = with(0) == 1 ? 0 : 1;
+    EXPECT_EQ(destination_of(*device(link).with[0]), mac_of(2));
+}
+
+// N-58
+TEST_F(Bond, a_link_carries_frames_for_a_node_once_that_takes_them) {
+    make(2);
+    const std::vector<NodeAddress> addresses{{mac_of(2), 100}, {mac_of(2, 1), 100}};
+    port_.set_addresses(port_.context, addresses, true);
+    const auto send_all = [&] {
+        for (const std::unique_ptr<Device>& each : devices_)
+            each->done(each->with.size());
+        for (unsigned n = 0; n < 8; ++n) {
+            ASSERT_TRUE(send(mac_of(2)));
+            ASSERT_TRUE(send(mac_of(10 + n)));  // nodes of one link
+            ASSERT_TRUE(send(kGroup));
+        }
+    };
+    send_all();
+    EXPECT_EQ(with(1), 0U) << "they would drop frames from an address that they do not know";
+    asks(mac_of(2), 1, false);
+    send_all();
+    EXPECT_EQ(with(1), 0U) << "it has no reply yet";
+    asks(mac_of(2), 1, true);
+    send_all();
+    EXPECT_GE(with(1), 8U);
+    for (const Segment* segment : device(1).with)
+        EXPECT_EQ(destination_of(*segment), mac_of(2, 1));
+    for (unsigned n = 0; n < 8; ++n)
+        asks_at_all_links(mac_of(10 + n));
+    send_all();
+    EXPECT_GE(with(1), 10U) << "nodes of one link have one of the links each";
+    device(0).up = false;
+    EXPECT_TRUE(port_.link_up(port_.context));
+    device(0).done(with(0));
+    device(1).done(with(1));
+    ASSERT_TRUE(send(mac_of(99)));
+    EXPECT_EQ(with(1), 1U) << "there is no other";
+}
+
+// N-58
+TEST_F(Bond, nodes_that_asked_without_end_are_forgotten_together) {
+    make(2);
+    peer({100, 100});
+    for (unsigned n = 0; n < 10'000; ++n) {
+        Mac stranger = mac_of(3);
+        std::memcpy(stranger.octets.data() + 2, &n, sizeof n);
+        asks(stranger, 1, true);
+    }
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    EXPECT_EQ(with(1), 0U);
+    asks_at_all_links(mac_of(2));
+    for (int n = 0; n < 4; ++n)
+        ASSERT_TRUE(send(mac_of(2)));
+    EXPECT_GT(with(1), 0U) << "it has asked again";
+}
+
+TEST_F(Bond, a_new_own_address_begins_with_no_node) {
+    make(1);
+    peer({100, 100});
+    (void)port_.take_address(port_.context);
+    const std::vector<NodeAddress> other{{mac_of(3), 100}, {mac_of(2, 1), 100}};
+    port_.set_addresses(port_.context, other, true);
+    arrive(0, frame(mac_of(1), mac_of(2, 1)));
+    EXPECT_EQ(received(), mac_of(3));
+}
+
+// N-54
+TEST_F(Bond, a_question_about_links_goes_to_the_address_that_it_asks) {
+    make(2);
+    peer({100, 100});
+    device(0).up = false;
+    EXPECT_TRUE(port_.link_up(port_.context));
+    for (const Mac& to : {mac_of(2), mac_of(2, 1), mac_of(2, 3)}) {
+        Segment* question = frame(to, mac_of(1), kNode, 60);
+        question->frame[wire::kHeadOctets] = std::byte{8};
+        ASSERT_EQ(port_.tx(port_.context, &question, 1), 1);
+        EXPECT_EQ(destination_of(*device(1).with.back()), to);
+        EXPECT_EQ(source_of(*device(1).with.back()), mac_of(1, 1)) << "it can be answered there";
     }
 }
 

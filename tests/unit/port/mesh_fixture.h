@@ -52,10 +52,10 @@ protected:
     }
     /// The node announces its addresses and the speeds of its links.
     void know(std::uint16_t row, std::uint16_t column, std::uint32_t row_megabits = 100,
-              std::uint32_t column_megabits = 100) {
+              std::uint32_t column_megabits = 100, bool proved = true) {
         const std::array addresses{NodeAddress{at(row, column), row_megabits, row},
                                    NodeAddress{at(row, column, 1), column_megabits, column}};
-        port_.set_addresses(port_.context, addresses);
+        port_.set_addresses(port_.context, addresses, proved);
     }
     Segment* frame(const Mac& to, const Mac& from, std::byte type = kData,
                    std::uint32_t octets = 1000) {

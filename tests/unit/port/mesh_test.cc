@@ -268,13 +268,54 @@ TEST_F(Mesh, a_node_that_left_and_many_others_are_told_apart) {
         for (std::uint16_t column = 1; column < 8; ++column)
             know(row, column);
     const std::array alone{NodeAddress{at(1, 3), 100}};
-    port_.set_addresses(port_.context, alone);
+    port_.set_addresses(port_.context, alone, true);
     ASSERT_TRUE(send(at(1, 3)));
     EXPECT_EQ(counts().pathless, 1U);
     ASSERT_TRUE(send(at(7, 3)));
     const unsigned link = with(kRowLink) == 1 ? kRowLink : kColumnLink;
     EXPECT_EQ(view_of(devices_[link].with[0]).receiver,
               link == kRowLink ? at(2, 3) : at(7, 2, kColumnLink));
+}
+
+// N-53: a node that has not confirmed its place is asked, and nothing else goes to it or comes.
+TEST_F(Mesh, a_node_that_is_not_proved_is_only_asked) {
+    const std::array claimed{NodeAddress{at(4, 4), 100, 4}, NodeAddress{at(4, 4, 1), 100, 3}};
+    port_.set_addresses(port_.context, claimed, false);
+    ASSERT_TRUE(send(at(4, 4)));
+    EXPECT_EQ(counts().pathless, 1U);
+    Segment* question = frame(at(4, 4), kMe, kNode, 60);
+    question->frame[wire::kHeadOctets] = std::byte{8};
+    ASSERT_EQ(port_.tx(port_.context, &question, 1), 1);
+    EXPECT_EQ(with(kRowLink) + with(kColumnLink), 1U) << "by the node between";
+    // The frames of such a node, by the node of this column in its row, and of this row in its
+    // column. Here is the one of this row.
+    const auto arrives = [&](std::byte type, std::byte kind) {
+        Segment* segment = forward(kMe, at(2, 3), 0, at(4, 4), kMe, type, 100);
+        segment->frame[wire::kForwardOctets + sizeof(wire::Header)] = kind;
+        arrive(kRowLink, segment);
+        return received();
+    };
+    EXPECT_EQ(arrives(kData, std::byte{0}), Mac{});
+    EXPECT_EQ(arrives(kNode, std::byte{1}), Mac{}) << "a PING";
+    EXPECT_EQ(counts().misrouted, 2U);
+    EXPECT_EQ(arrives(kNode, std::byte{8}), at(4, 4)) << "a question";
+    EXPECT_EQ(arrives(kNode, std::byte{9}), at(4, 4)) << "an answer";
+    EXPECT_EQ(counts().misrouted, 2U);
+}
+
+// N-53
+TEST_F(Mesh, a_claim_takes_no_place_and_no_address_of_a_node_that_is_proved) {
+    const std::array claimed{NodeAddress{at(9, 9), 100, 1}, NodeAddress{at(1, 3, 1), 100, 3}};
+    port_.set_addresses(port_.context, claimed, false);
+    ASSERT_TRUE(send(at(1, 3)));
+    EXPECT_EQ(counts().pathless, 0U);
+    arrive(kColumnLink, frame(kMyColumn, at(3, 2, kColumnLink)));
+    EXPECT_EQ(received(), at(3, 2));
+    // A proved node takes its address from a claim.
+    const std::array other{NodeAddress{at(9, 8), 100, 2}, NodeAddress{at(9, 9), 100, 9}};
+    port_.set_addresses(port_.context, other, true);
+    ASSERT_TRUE(send(at(9, 8)));
+    EXPECT_EQ(counts().pathless, 0U);
 }
 
 }  // namespace

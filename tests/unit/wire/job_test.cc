@@ -454,7 +454,13 @@ TEST(WireNode, round_trips_and_refuses_what_is_out_of_range) {
         EXPECT_FALSE(parses(echo, {}, 1, 1, 1, 0));
         EXPECT_FALSE(parses(echo, {}, 1, 1, 0, 1));
     }
-    EXPECT_FALSE(parses(static_cast<NodeKind>(8), {}, 1, 1, 0, 0));
+    EXPECT_TRUE(parses(NodeKind::kLinksRequest, {}, 1, 1, 0, 0));
+    EXPECT_FALSE(parses(NodeKind::kLinksRequest, {}, 1, kNoToken, 0, 0));
+    EXPECT_TRUE(parses(NodeKind::kLinksRequest, {}, 1, 1, 1, 0)) << "it takes frames from there";
+    EXPECT_FALSE(parses(NodeKind::kLinksRequest, {}, 1, 1, 2, 0));
+    EXPECT_FALSE(parses(NodeKind::kLinksRequest, {}, 1, 1, 0, 1));
+    EXPECT_FALSE(parses(NodeKind::kLinksReply, {}, 1, 1, 0, 0)) << "without number and entries";
+    EXPECT_FALSE(parses(static_cast<NodeKind>(10), {}, 1, 1, 0, 0));
 }
 
 // N-28
@@ -513,6 +519,26 @@ TEST(WireNode, links_round_trip_and_are_refused_out_of_range) {
     EXPECT_TRUE(head_refused([](NodeBody& node) { node.theirs = 1U; }));
     EXPECT_TRUE(head_refused([](NodeBody& node) { node.reason = LeaveReason::kLeft; }));
     EXPECT_TRUE(head_refused([](NodeBody& node) { node.reserved = 1U; }));
+}
+
+// N-51
+TEST(WireNode, replies_about_links_round_trip) {
+    NodeBody head{};
+    head.kind = NodeKind::kLinksReply;
+    head.incarnation = 7U;
+    head.token = 3U;
+    std::byte octets[sizeof(NodeBody) + sizeof(Be64) + 2 * sizeof(LinkEntry)]{};
+    const NodeAddress two[] = {{{{2, 0, 0, 0, 0, 1}}, 100}, {{{2, 0, 0, 0, 0, 2}}, 0}};
+    const std::size_t n = put_links_reply(octets, head, 9, two);
+    EXPECT_EQ(n, sizeof octets);
+    NodeView view;
+    ASSERT_TRUE(parse_node(octets, n, view));
+    EXPECT_EQ(view.token, 3U);
+    EXPECT_EQ(view.number, 9U);
+    ASSERT_EQ(view.links.size(), 2U);
+    EXPECT_EQ(view.links[1].mac, two[1].mac);
+    for (std::size_t less = 0; less < n; ++less)
+        EXPECT_EQ(parse_node(octets, less, view), less == n - sizeof(LinkEntry)) << less;
 }
 
 // N-40
