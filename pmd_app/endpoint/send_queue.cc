@@ -163,9 +163,22 @@ bool SendQueue::inject(const SubmissionRecord& record, Sink sink) noexcept {
 void SendQueue::peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept {
     for (Awaiting& one : awaiting_)
         if (one.stream == rank && pool.holders(one.segment) > 1) one.failed = true;
-    const std::uint8_t index = find_open(rank);
-    if (index == kNoMessage) return;
-    OpenMessage& message = open_[index];
+    if (const std::uint8_t index = find_open(rank); index != kNoMessage) end_open(open_[index]);
+}
+
+bool SendQueue::end_unfinished() noexcept {
+    if (open_count_ == 0) return false;
+    bool any = false;
+    for (OpenMessage& message : open_) {
+        if (!message.used || message.complete) continue;
+        message.status = Err::kClosed;  // its receivers can use no part of it
+        end_open(message);
+        any = true;
+    }
+    return any;
+}
+
+void SendQueue::end_open(OpenMessage& message) noexcept {
     message.complete = true;
     if (message.records > 0) return;
     message.used = false;

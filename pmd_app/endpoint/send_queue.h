@@ -112,6 +112,10 @@ public:
     /// chunks.
     void peer_gone(std::uint32_t rank, const SegmentPool& pool) noexcept;
 
+    /// Drops the messages that lack chunks, for a client that submits no more: they would hold back
+    /// those behind them. Returns whether there were some.
+    bool end_unfinished() noexcept;
+
     /// Transmits the packets that the rules allow and answers records that are done. Returns true
     /// if something moved.
     bool pump(const SendContext& context, Nanos now);
@@ -215,6 +219,8 @@ private:
     [[nodiscard]] static bool shape_valid(const abi::SubmissionRecord& record,
                                           const abi::Region& region) noexcept;
     [[nodiscard]] std::uint8_t find_open(std::uint32_t stream) const noexcept;
+    /// Ends a message that lacks chunks, after those that are queued.
+    void end_open(OpenMessage& message) noexcept;
     [[nodiscard]] Verdict place_chunk(Pending& pending, Err stream_error) noexcept;
     [[nodiscard]] static bool same_subset(const OpenMessage& message,
                                           const abi::SubmissionRecord& record) noexcept;

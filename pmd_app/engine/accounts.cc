@@ -119,4 +119,10 @@ Nanos Accounts::take_job(const User& user, Nanos now, Nanos latest) noexcept {
     return begins;
 }
 
+void Accounts::give_job(UserId uid) noexcept {
+    if (limits_.jobs_per_second == 0) return;  // paces may be those of an engine with a rate
+    const auto at = std::ranges::find(paces_, uid, &Pace::uid);
+    if (at != paces_.end()) at->due -= kSecond / limits_.jobs_per_second;
+}
+
 }  // namespace ulc::engine

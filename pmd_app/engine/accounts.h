@@ -87,6 +87,8 @@ public:
     /// Returns the time from which the user may begin a job, which is not after `latest`; kNever:
     /// it has begun, or wants to begin, too many before.
     [[nodiscard]] Nanos take_job(const User& user, Nanos now, Nanos latest) noexcept;
+    /// Gives back the turn of a job that needed none.
+    void give_job(UserId uid) noexcept;
 
     /// Writes or reads the users, without what is charged to them, and the rates of their jobs.
     void fields(state::Archive& archive);

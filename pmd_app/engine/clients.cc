@@ -203,19 +203,21 @@ void obey_note(Core& core, Endpoint& endpoint) {
     return moved;
 }
 
+void leave_memory(Endpoint& endpoint) {
+    endpoint.taking = false;
+    endpoint.reachable = false;
+    endpoint.sends.abort(endpoint.net->port.pool);
+    endpoint.net->transmitter.pull_tails();
+    if (endpoint.member != nullptr) endpoint.member->pull_tails();
+}
+
 void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now) {
     if (endpoint.state == EndpointState::kLingering || endpoint.state == EndpointState::kClosed)
         return;
-    if (reason == wire::LeaveReason::kDied) {
-        endpoint.taking = false;
-        endpoint.reachable = false;
-        endpoint.sends.abort(endpoint.net->port.pool);
-        endpoint.net->transmitter.pull_tails();
-        if (endpoint.member != nullptr) endpoint.member->pull_tails();
-    }
     drop_offloads(endpoint);
     endpoint.leave_reason = reason;
-    endpoint.linger_until = now + core.config.linger_max;
+    const bool died = reason == wire::LeaveReason::kDied;
+    endpoint.linger_until = now + (died ? core.config.linger_died : core.config.linger_max);
     endpoint.state = endpoint.in_use() ? EndpointState::kLingering : EndpointState::kClosed;
     endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend;
 }
@@ -227,6 +229,7 @@ void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
 void close_client(Core& core, Endpoint& endpoint, Err how, Nanos now) {
     endpoint.closed = how;
     // First: the memory from which it sent may be freed after the report.
+    leave_memory(endpoint);
     linger(core, endpoint, wire::LeaveReason::kDied, now);
     abi::EndpointControl& page = endpoint.region.control();
     page.closed.store(static_cast<std::int32_t>(how), std::memory_order_release);

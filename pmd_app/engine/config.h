@@ -58,6 +58,7 @@ struct EngineConfig {
     AccountLimits accounts;
     Nanos linger_max =
         10 * kSecond;  ///< maximum time that an endpoint whose client left waits for its data
+    Nanos linger_died = kSecond / 2;    ///< the same, if it died: its peers wait for the news
     Nanos join_timeout = 60 * kSecond;  ///< if the client names none
     std::uint16_t links_max = 1024;     ///< maximum for one endpoint
     Nanos link_timeout = 5 * kSecond;   ///< limit of a call, if the client names none

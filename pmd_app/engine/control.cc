@@ -53,6 +53,7 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     const auto wait = static_cast<Nanos>(
         std::min<std::uint64_t>(request.timeout_ns, static_cast<std::uint64_t>(kNever / 4)));
     join.deadline = now + (wait == 0 ? core.config.join_timeout : wait);
+    join.patience = static_cast<Nanos>(request.patience_ns);
     join.medium = endpoint.net->port.info.half_duplex ? Medium::kHub : Medium::kSwitch;
     if (request.medium > 0 && request.medium <= kMediaSaid)
         join.medium = static_cast<Medium>(request.medium - 1);
@@ -101,15 +102,17 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     endpoint.world = job.world;
     endpoint.groups.push_back(job.world);
     endpoint.medium = job.medium;
+    if (job.has_bonds) expect_bonds(core, *endpoint.net);
+    endpoint.reorder_wait = endpoint.net->reorder_wait(job.roster, job.has_bonds);
     begin_transport(core, endpoint, config, job.roster);
-    const auto ranks = static_cast<std::uint16_t>(job.roster.size());
-    endpoint.local_only = true;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-        const Mac& mac = job.roster[rank].mac;
-        endpoint.nodes[rank] = endpoint.net->jobs.node_of(mac);
-        if (mac != endpoint.net->port.info.mac) endpoint.local_only = false;
-    }
+    endpoint.local_only = std::ranges::all_of(
+        job.roster, [&](const auto& peer) { return peer.mac == endpoint.net->port.info.mac; });
+    for (std::size_t rank = 0; rank < job.roster.size(); ++rank)
+        endpoint.nodes[rank] = endpoint.net->jobs.node_of(job.roster[rank].mac);
     world->any_remote = !endpoint.local_only;
+    // Nothing of a local job is sent, so one that formed before its turn leaves that to the next.
+    if (endpoint.local_only && event.rank == 0 && job.begins_at > core.now)
+        core.accounts.give_job(job.user);
     place_world(core, endpoint, *world);
     endpoint.formed_unreported = true;
     endpoint.work |= kWorkControl | kWorkSettle;
@@ -126,6 +129,15 @@ void on_excluded(Core& core, Endpoint& endpoint, const JobEvent& event, Nanos no
     }
 }
 
+/// Returns what the port knows of nodes that did not come.
+std::string silence_of(const Net& net, Err error) {
+    if (error != Err::kTimeout || net.port.unanswered == nullptr) return {};
+    const std::string where = net.port.unanswered(net.port.context);
+    if (where.empty()) return {};
+    return "; no engine answers at " + where +
+           ": see that one runs there and that no firewall drops UDP";
+}
+
 void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
     switch (event.kind) {
         case JobEventKind::kFormed:
@@ -134,7 +146,7 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
             return;
         case JobEventKind::kFailed:
             if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
-                fail_job(*endpoint, event.error, event.text);
+                fail_job(*endpoint, event.error, event.text + silence_of(net, event.error));
             return;
         case JobEventKind::kShortened:
             if (core.config.report != nullptr)
@@ -238,11 +250,18 @@ bool report_left(Core& core, Endpoint& endpoint) {
     return true;
 }
 
+/// Limit for the delay of the news that a client died in the middle of a message: its receivers
+/// wait for the rest.
+constexpr Nanos kLingerCut = 20 * kMillisecond;
+
 // Leaving and lingering end when all is acknowledged, or at their time limit.
 bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
     const bool leaving = endpoint.state == EndpointState::kLeaving;
     if (!leaving && endpoint.state != EndpointState::kLingering) return false;
     const bool records = endpoint.taking && endpoint.submissions.ready();
+    if (!leaving && !records && endpoint.sends.end_unfinished() &&
+        endpoint.leave_reason == wire::LeaveReason::kDied)
+        endpoint.linger_until = std::min(endpoint.linger_until, now + kLingerCut);
     const bool quiet = !records && endpoint.sends.empty() &&
                        (endpoint.offloads == nullptr || endpoint.offloads->empty()) &&
                        (endpoint.member == nullptr || endpoint.member->drained());
@@ -283,8 +302,7 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.receive_frames =
         &endpoint.receive_frames.emplace(endpoint.net->receive_frames, on_net.receive);
     config.params = core.config.params;
-    config.params.reorder_wait =
-        std::max(config.params.reorder_wait, endpoint.net->port.info.reorder_wait);
+    config.params.reorder_wait = std::max(config.params.reorder_wait, endpoint.reorder_wait);
     config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
                            endpoint.net->port.info.half_duplex);
     config.departures = &endpoint.net->departures;
@@ -449,38 +467,6 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
     if (!more) endpoint.work &= static_cast<std::uint8_t>(~kWorkControl);
     return moved;
 }
-
-void Net::wrap_port() {
-    bond = std::make_unique<port::BondPort>(std::span<const Port>(&port, 1),
-                                            port::BondConfig{.ether_type = ether_type});
-    const PortTap* const tap = port.tap;
-    port = bond->table();
-    port.tap = tap;
-    transmitter.replace_port(port);
-}
-
-namespace {
-
-/// Tells the port of the addresses of nodes with several links. A port of one link gets a BondPort
-/// around it when it first hears of such a node, so that nets without one pay nothing. A CRC covers
-/// the address of the sender, so with CRCs no address is replaced.
-bool take_addresses(Core& core, Net& net) {
-    bool any = false;
-    AddressChange change;
-    while (net.jobs.next_address_change(change)) {
-        any = true;
-        if (core.config.crc) continue;
-        if (net.port.set_addresses == nullptr) {
-            if (change.addresses.size() == 1) continue;
-            net.wrap_port();
-        }
-        net.port.set_addresses(net.port.context, change.addresses);
-        if (net.bond != nullptr) net.port.info = net.bond->table().info;
-    }
-    return any;
-}
-
-}  // namespace
 
 bool run_jobs(Core& core, Net& net, Nanos now) {
     bool moved = false;

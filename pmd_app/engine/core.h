@@ -107,6 +107,7 @@ struct Endpoint {
 
     // --- control
     JobId job = kNoJob;
+    Nanos reorder_wait = 0;  ///< as its transport has it: by the links of nodes when it began
     std::unique_ptr<EndpointLinks> links;  ///< while it is open for links
     GroupHandle world = 0;
     Err closed = Err::kOk;
@@ -216,6 +217,9 @@ struct Net {
     void wrap_port();
     /// Begins with no job, under the port's present address: the net has neither jobs nor links.
     void begin_jobs(const EngineConfig& config, Prng& prng, Counters& counters) noexcept;
+    /// Returns the most by which frames of one sender among these nodes overtake each other.
+    /// has_bonds: a node among them may have several links.
+    [[nodiscard]] Nanos reorder_wait(std::span<const urtp::Peer> roster, bool has_bonds) const;
     /// Tells the tap of the port, if there is one, of frames that came.
     void show_received(Segment* const* frames, std::uint16_t n) const noexcept {
         if (port.tap != nullptr) [[unlikely]]
@@ -361,6 +365,8 @@ void notify_client(Core& core, Endpoint& endpoint);
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now);
 /// Ends a client, whose peers hear that it died. how: what the client hears.
 void close_client(Core& core, Endpoint& endpoint, Err how, Nanos now);
+/// Drops what waits to be sent: nothing of the client's memory is touched any more.
+void leave_memory(Endpoint& endpoint);
 /// Handles the end of a client: its received data are dropped, its sends continue.
 void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now);
 /// Takes the endpoint out of job, groups and table.
@@ -408,6 +414,12 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
 void leave_job(Core& core, Endpoint& endpoint, Nanos now);
 /// Drops its schedules without a report.
 void drop_offloads(Endpoint& endpoint) noexcept;
+
+// --- engine.cc
+/// Prepares the port for nodes with several links.
+void expect_bonds(const Core& core, Net& net);
+/// Passes changes of the addresses of other nodes to the port. True: there were some.
+bool take_addresses(Core& core, Net& net);
 
 // --- links.cc
 /// Handles kOpenLinks, kLink, kUnlink; as control_record().

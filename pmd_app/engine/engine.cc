@@ -22,6 +22,7 @@ JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
     JobsConfig jobs = config.jobs;
     jobs.mac = port.info.mac;
     jobs.mtu = port.info.mtu;
+    jobs.mtu_sure = port.info.mtu_sure;
     jobs.ether_type = config.ether_type;
     jobs.crc = config.crc;
     jobs.user_share = config.accounts.user_share;
@@ -107,6 +108,45 @@ Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_ind
 void Net::begin_jobs(const EngineConfig& config, Prng& prng, Counters& counters) noexcept {
     std::destroy_at(&jobs);
     std::construct_at(&jobs, jobs_config(config, port, prng, &groups), counters);
+}
+
+void Net::wrap_port() {
+    bond = std::make_unique<port::BondPort>(std::span<const Port>(&port, 1),
+                                            port::BondConfig{ether_type, jobs.secret()});
+    const PortTap* const tap = port.tap;
+    port = bond->table();
+    port.tap = tap;
+    transmitter.replace_port(port);
+}
+
+Nanos Net::reorder_wait(std::span<const urtp::Peer> roster, bool has_bonds) const {
+    if (port.reorder_wait == nullptr) return 0;
+    // A node that the job knows to have several links may not have confirmed their speeds yet.
+    std::uint32_t slowest = has_bonds ? kMegabitsUnknown : 0;
+    for (const urtp::Peer& peer : roster) {
+        const std::uint32_t speed = jobs.slowest_link(peer.mac);
+        if (speed != 0) slowest = slowest == 0 ? speed : std::min(slowest, speed);
+    }
+    return port.reorder_wait(port.context, slowest);
+}
+
+/// A port of one link gets a BondPort around it when a job or a proof says that a node has several,
+/// so that nets without one pay nothing. A CRC covers the address of the sender, so with CRCs no
+/// address is replaced.
+void expect_bonds(const Core& core, Net& net) {
+    if (!core.config.crc && net.port.set_addresses == nullptr) net.wrap_port();
+}
+
+bool take_addresses(Core& core, Net& net) {
+    bool any = false;
+    AddressChange change;
+    while (net.jobs.next_address_change(change)) {
+        any = true;
+        if (change.addresses.size() > 1 && change.proved) expect_bonds(core, net);
+        if (core.config.crc || net.port.set_addresses == nullptr) continue;
+        net.port.set_addresses(net.port.context, change.addresses, change.proved);
+    }
+    return any;
 }
 
 Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
@@ -259,8 +299,9 @@ void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
         core_->counters.add(died ? Counter::clients_died : Counter::clients_closed);
     endpoint->detached = true;
     endpoint->interrupt = {};
+    // Such a client's sends may point to what has gone with it.
+    if (died && endpoint->region.reaches_process()) leave_memory(*endpoint);
     linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
-    if (died) endpoint->taking = endpoint->reachable = false;
     core_->moved = true;
     core_->quiet_until = 0;
     if (endpoint->state == EndpointState::kClosed) remove(*core_, *endpoint);

@@ -48,13 +48,13 @@ namespace ulc::engine {
 struct Core;  // core.h
 
 enum class DetachReason : std::uint8_t {
-    kClosed,  ///< in order. The region stays mapped until detached(): its data are still sent
-    kDied,    ///< the client is dead. The region is not touched any more from this call on
+    kClosed,  ///< in order
+    kDied,    ///< the client is dead: its peers hear so
 };
 
 /// Memory and interrupt of a client, which their owner keeps while the engine is replaced.
 struct Mapping {
-    void* region = nullptr;  ///< nullptr: the client died, and its memory is gone
+    void* region = nullptr;
     abi::RegionLayout layout;
     Interrupt interrupt;
 };
@@ -81,7 +81,7 @@ public:
     [[nodiscard]] Result<EndpointId> reserve(std::uint32_t net, const Claimant& claimant = {},
                                              std::string* why = nullptr);
     /// Admits the reserved endpoint, whose rings are then served. `region`: layout.region_octets of
-    /// memory with an initialised control page, mapped until detached() (or detach(kDied)).
+    /// memory with an initialised control page, mapped until detached().
     /// `layout`: trusted (the maker's own). `reach`: the memory that its records may name; kProcess
     /// only for clients of this process. Errors: kInvalid (not reserved, or an inconsistent
     /// layout).
@@ -92,8 +92,9 @@ public:
     [[nodiscard]] Result<EndpointId> attach(void* region, const abi::RegionLayout& layout,
                                             std::uint32_t net, std::uint32_t engine_pid = 0,
                                             abi::Reach reach = abi::Reach::kRegion, UserId uid = 0);
-    /// Ends a client. The endpoint lingers until its data are acknowledged, at most linger_max,
-    /// then notifies its peers. Also withdraws a reservation. Unknown endpoints are ignored.
+    /// Ends a client. The endpoint lingers until all that it submitted is acknowledged, at most
+    /// linger_max or linger_died, then notifies its peers. Also withdraws a reservation. Unknown
+    /// endpoints are ignored.
     void detach(EndpointId endpoint, DetachReason reason, Nanos now);
     /// True if the endpoint is detached and nothing of it is left: its region may be unmapped. Also
     /// true of an endpoint never known.

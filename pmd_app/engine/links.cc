@@ -114,7 +114,10 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     urtp::TransportConfig config;
     config.rank = kNoRank;
     config.profile = profile;
-    config.mtu = endpoint.net->port.info.mtu;
+    // Links try no longer packets.
+    const PortInfo& info = endpoint.net->port.info;
+    config.mtu = std::min(info.mtu, info.mtu_sure);
+    endpoint.reorder_wait = endpoint.net->reorder_wait({}, true);  // its peers are not known yet
     begin_transport(core, endpoint, config, std::vector<urtp::Peer>(slots));
     endpoint.local_only = false;
     endpoint.links = std::make_unique<EndpointLinks>();

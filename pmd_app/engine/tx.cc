@@ -2,6 +2,7 @@
 #include "engine/tx.h"
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 
 #include "engine/core.h"
@@ -28,9 +29,11 @@ Transmitter::Transmitter(const Port& port, urtp::Departures& departures,
     : port_(port),
       departures_(departures),
       counters_(counters),
+      flush_mask_(port.info.flush_frames - 1U),
       sent_next_(departures.next),
       rate_known_(port.info.link_bits_per_second != 0),
       reported_(departures.next) {
+    ULC_CHECK(std::has_single_bit(port.info.flush_frames) && flush_mask_ < kBurst);
     frame_octets_max_ =
         port.info.mtu + std::uint32_t{sizeof(wire::EthernetHeader)} + kFrameOverhead;
     budget_octets_ = 2ULL * frame_octets_max_ * port.info.links;

@@ -73,7 +73,7 @@ public:
         ++departures_.next;
         in_flight_octets_ += frame->length + kFrameOverhead;
         ++in_flight_frames_;
-        if (burst_count_ % kFlushFrames == 0) flush();
+        if ((burst_count_ & flush_mask_) == 0) flush();
     }
     /// Returns whether send_one() may be called.
     [[nodiscard]] bool may_send_one() const noexcept { return has_all_to_give() && !by_clock_; }
@@ -132,9 +132,6 @@ public:
 private:
     static constexpr std::uint32_t kBurst = 32;
     static_assert(kBurst <= kTapBurstMax);
-    /// The port gets this number at a time, so that the other end begins with them while the rest
-    /// is composed.
-    static constexpr std::uint32_t kFlushFrames = 8;
     static constexpr std::uint32_t kSentMax = 1024;      ///< power of two
     static constexpr std::uint32_t kFrameOverhead = 24;  ///< FCS, preamble, gap
 
@@ -180,6 +177,7 @@ private:
     std::uint32_t in_flight_frames_ = 0;
     std::uint32_t frames_max_;
     std::uint32_t frame_octets_max_;
+    std::uint32_t flush_mask_;
     std::uint32_t burst_count_ = 0;
     std::uint32_t sent_next_ = 0;
     bool rate_known_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The choices of a job about its transport (DESIGN decision 9). A policy is a constant table:
+// The choices of a job about its transport (DECISIONS D9). A policy is a constant table:
 // values of named parameters, and functions called on an acknowledgement that is due, a gap, a
 // timer, credit and congestion. In-order receive calls none of them; it compares numbers that they
 // set (RxStream::ack_at, TxStream::limit and cwnd, Params).
@@ -121,7 +121,7 @@ struct Policy {
     void (*on_repeated_ack)(Sender& sender, TxStream& tx, std::uint32_t at,
                             Nanos now) noexcept = nullptr;
 
-    // --- congestion (urtp/congestion.h, urtp/pacer.h). Each may set TxStream::cwnd and the pacer.
+    // --- congestion (sender/congestion.h, pacer.h). Each may set TxStream::cwnd and the pacer.
     // Empty: only the window bounds a stream.
     void (*on_opened)(Sender& sender, TxStream& tx) noexcept = nullptr;
     void (*on_acked)(Sender& sender, TxStream& tx, const AckNews& news,

@@ -142,7 +142,6 @@ struct World {
         if (leaving) return;
         leaving = true;
         engine.detach(hostile.id, reason, now);
-        if (reason == engine::DetachReason::kDied) poison();  // not even one last poll
     }
     /// Marks the region as unmapped after the engine has released it, as in a daemon.
     void poison() { ASAN_POISON_MEMORY_REGION(hostile.memory.get(), hostile.layout.region_octets); }

@@ -40,7 +40,7 @@ void BondPort::Link::fields(state::Archive& archive) {
 void BondPort::fields(state::Archive& archive) {
     ULC_STATE(archive, BondPort, 1, (turn_, multicasts_, told_multicasts_, peers_),
               (links_, count_, config_, info_, interface_, own_, listens_, up_, watch_, asks_,
-               looks_, busy_, replies_, places_));
+               looks_, busy_, replies_, places_, askers_, asker_places_));
     archive.same(count_, "the number of links");
     for (std::size_t n = 0; n < count_; ++n)
         archive.values(links_[n]);
@@ -49,7 +49,7 @@ void BondPort::fields(state::Archive& archive) {
     if (!archive.require(peers_.size() < kNone, "too many nodes have several links")) return;
     up_ = static_cast<std::size_t>(
         std::ranges::count_if(links_.begin(), links_.begin() + count_, &Link::up));
-    rebuild();
+    if (!archive.require(rebuild(), "an address is of two nodes")) return;
     fit_speeds();
 }
 

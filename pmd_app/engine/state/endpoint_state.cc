@@ -48,14 +48,15 @@ void EndpointLinks::fields(state::Archive& archive) {
 }
 
 void Endpoint::fields(state::Archive& archive) {
-    ULC_STATE(archive, Endpoint, 2,
+    ULC_STATE(archive, Endpoint, 3,
               (submissions, timer, work, state, taking, notified, local_only, detached, completions,
                sends_done, woken_at, world, closed, linger_until, leave_reason, nodes, gone,
                gone_unreported, faults, groups, removing, per_node, medium, formed_unreported,
                left_unreported, failed_unreported, left_status, failed_error, failed_text, errors,
                errors_lately, errors_until, source_note),
               (reachable, forgets, member, net, index, handle, interrupt, region, sends, deliverer,
-               offloads, job, links, user, octets, pid, start_ticks, send_frames, receive_frames));
+               offloads, job, links, user, octets, pid, start_ticks, send_frames, receive_frames,
+               reorder_wait));
     if (archive.exporting()) return;
     constexpr unsigned kWork =
         kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle | kWorkControl;

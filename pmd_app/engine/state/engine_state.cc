@@ -187,7 +187,7 @@ private:
     void exchange_member(Endpoint& endpoint) {
         Rank rank = endpoint.member ? endpoint.member->rank() : 0;
         std::uint16_t size = endpoint.member ? endpoint.member->size() : 0;
-        archive_.values(rank, size);
+        archive_.values(rank, size, endpoint.reorder_wait);
         if (archive_.importing() && !make_member(endpoint, rank, size)) return;
         exchange_transport(*endpoint.member);
     }

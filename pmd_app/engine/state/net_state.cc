@@ -70,7 +70,7 @@ void Transmitter::fields(state::Archive& archive) {
               (in_flight_octets_, in_flight_frames_, sent_next_, by_clock_, now_, reported_at_,
                wire_free_at_, reported_, sent_),
               (port_, departures_, counters_, budget_octets_, frames_max_, frame_octets_max_,
-               burst_count_, rate_known_, shared_time_, stall_after_, burst_));
+               flush_mask_, burst_count_, rate_known_, shared_time_, stall_after_, burst_));
     archive.values(departures_.next, departures_.left, departures_.at);
     const std::size_t kept = archive.count(burst_count_, kBurst, "a burst is too long");
     for (std::size_t n = 0; n < kept; ++n) {

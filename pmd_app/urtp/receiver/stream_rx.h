@@ -40,7 +40,7 @@ struct KeptRoom {
     Seq want_first;
 };
 
-/// Ordered so that nothing is padded: a live session costs at most 1 KiB (DESIGN, budgets).
+/// Ordered so that nothing is padded: a live session costs at most 1 KiB (sim memory_budget).
 /// A group's stream is aligned; a peer's is part of its session.
 struct RxStream : CacheAligned {
     // --- what a short message touches, up to the timer's `due`

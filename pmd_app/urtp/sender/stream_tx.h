@@ -44,7 +44,7 @@ struct TxSlot {
     Nanos sent_at = 0;       ///< the latest transmission
     union {
         std::uint32_t ticket = 0;  ///< its ticket (departures.h)
-        std::uint32_t due;         ///< time of the repair, while one is asked for (repair.cc)
+        std::uint32_t due;         ///< time of the repair, while one is asked for (repairs.cc)
     };
     std::uint16_t asked_by = kNobody;  ///< group index whose request waits, or kSeveral
     std::uint8_t transmissions = 0;    ///< saturating

@@ -183,7 +183,6 @@ void SimCluster::kill_client(std::size_t index) {
     client.program = nullptr;
     nodes_[client.node].engine->detach(client.endpoint, engine::DetachReason::kDied, now());
     client.client.reset();
-    client.memory.reset();  // a later access by the engine is a use after free
     touch(client.node);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // N network interfaces on one medium, in virtual time: the simulated hosts' view of the wire. A
-// thin layer over media/ and host/; it moves bytes and knows no protocol (DESIGN decision 1). The
+// thin layer over media/ and host/; it moves bytes and knows no protocol (DECISIONS D1). The
 // same seed and the same calls give the same events.
 //
 //   engine ─port.h─▶ Nic ─hand over, at its time─▶ Medium ─on_arrival─▶ Nic ─port.h─▶ engine

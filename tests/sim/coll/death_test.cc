@@ -21,10 +21,12 @@ constexpr Nanos kDead = 500 * kMillisecond;
 /// Limit for the delay until the last rank learns of it: questions are asked in intervals, and
 /// ranks poll once a millisecond.
 constexpr Nanos kHears = 100 * kMillisecond;
+/// An engine delivers for so long what a client sent that died in the middle of a message.
+constexpr Nanos kLingers = 20 * kMillisecond;
 
 struct Death {
     std::uint16_t victim = 0;
-    bool node = false;   ///< its node dies with it; else its engine reports it at once
+    bool node = false;   ///< its node dies with it; else its engine reports it
     bool comes = false;  ///< it began the operation, and dies a millisecond later
 };
 
@@ -70,7 +72,7 @@ public:
         ASSERT_TRUE(lib_.form()) << what_;
         Cast cast(lib_, std::vector<std::vector<Operation>>(kRanks, {operation_}));
         die_in(cast);
-        EXPECT_TRUE(cast.run((death_.node ? kDead : 0) + kHears)) << what_;
+        EXPECT_TRUE(cast.run((death_.node ? kDead : kLingers) + kHears)) << what_;
         for (const std::uint16_t rank : survivors()) {
             const CollectiveActor& actor = cast.actors[rank];
             const bool over = actor.done() && !needs(operation_, rank, death_.victim);

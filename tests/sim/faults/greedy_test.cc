@@ -102,6 +102,30 @@ TEST(Greedy, jobs_beyond_the_rate_form_within_their_join_time) {
     EXPECT_EQ(cluster.count(Counter::refused_jobs), 0U);
 }
 
+// Jobs within a node send nothing, so they do not use up the rate of those between nodes.
+TEST(Greedy, jobs_within_a_node_leave_the_turns_to_others) {
+    ClusterConfig config = shared_engines();
+    config.engine.accounts.jobs_burst = 2;
+    SimCluster cluster(config);
+    constexpr std::size_t kLocal = 6;
+    for (std::size_t job = 0; job <= kLocal; ++job) {
+        const std::string name = "short-" + std::to_string(job);
+        for (Rank rank = 0; rank < 2; ++rank) {
+            const std::size_t client = cluster.add_client(job < kLocal ? 0 : rank, kUserA);
+            ASSERT_TRUE(cluster.client(client).join(name, rank, 2));
+        }
+        const auto formed = [&] {
+            for (const std::size_t client : {2 * job, 2 * job + 1}) {
+                cluster.client(client).poll();
+                if (!cluster.client(client).formed()) return false;
+            }
+            return true;
+        };
+        EXPECT_TRUE(cluster.run(3 * kSecond / 10, formed)) << name;
+    }
+    EXPECT_EQ(cluster.count(Counter::refused_jobs), 0U);
+}
+
 /// Attaches endpoints of A on node 0 until the engine refuses one.
 std::vector<std::unique_ptr<RegionMemory>> take_all_endpoints(SimCluster& cluster,
                                                               const abi::RegionSizes& sizes) {

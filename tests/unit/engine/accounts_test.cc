@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/state/archive.h"
+
 namespace ulc::engine {
 namespace {
 
@@ -104,6 +106,24 @@ TEST(Accounts, jobs_beyond_the_rate_wait_their_turn_within_the_join_time) {
         EXPECT_EQ(accounts.take_job(*user, now, latest), now + n * kSecond / 10);
     EXPECT_EQ(accounts.take_job(*user, now, latest), kNever) << "its join time ends before";
     EXPECT_EQ(accounts.take_job(*user, now, latest + kSecond), now + 11 * kSecond / 10);
+    accounts.give_job(user->uid);
+    EXPECT_EQ(accounts.take_job(*user, now, latest + kSecond), now + 11 * kSecond / 10);
+}
+
+TEST(Accounts, an_engine_without_a_rate_takes_over_the_jobs_of_one_with_it) {
+    Accounts before({.jobs_per_second = 10}, 4, 4, 1);
+    std::string why;
+    const Nanos now = 5 * kSecond;
+    ASSERT_EQ(before.take_job(*before.enter({1, 0}, why), now, now), now);
+    state::Exporter exporter;
+    exporter.values(before);
+    const state::Image image = exporter.finish();
+    Accounts after({.jobs_per_second = 0}, 4, 4, 1);
+    state::Importer importer(image.octets, image.frames);
+    importer.values(after);
+    ASSERT_TRUE(importer.finish()) << importer.why();
+    after.give_job(1);
+    EXPECT_EQ(after.take_job({1, 1}, now, now), now);
 }
 
 // ---------------------------------------------------------------- frames

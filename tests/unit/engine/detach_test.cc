@@ -84,10 +84,28 @@ public:
         }
         static_cast<void>(submissions_.push(record));  // full: enough is under way
     }
+    /// Sends the first part of a message.
+    void begin(std::uint32_t to, std::uint32_t octets, std::uint32_t of) {
+        abi::SubmissionRecord record{};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = to;
+        record.flags = abi::kSubmitFirst;
+        record.body.block = {128, octets, of, 0, 0, 0};
+        static_cast<void>(submissions_.push(record));
+    }
     bool drain() {
         bool formed = false;
         while (const abi::CompletionRecord* record = completions_.front()) {
-            formed |= record->kind == abi::CompletionKind::kJobFormed;
+            if (record->kind == abi::CompletionKind::kJobFormed) {
+                formed = true;
+                world = record->stream;
+            }
+            const bool part = record->kind == abi::CompletionKind::kMessage;
+            messages += part && (record->flags & abi::kCompleteLast) != 0 ? 1 : 0;
+            ends += record->kind == abi::CompletionKind::kPeerLeft ||
+                            record->kind == abi::CompletionKind::kPeerDied
+                        ? 1
+                        : 0;
             completions_.pop();
         }
         return formed;
@@ -96,6 +114,9 @@ public:
 
     EndpointId id = 0;
     bool gone = false;
+    std::uint32_t world = 0;
+    unsigned messages = 0;  ///< whole ones that came
+    unsigned ends = 0;      ///< reports of peers that left or died
 
 private:
     abi::RegionLayout layout_ = abi::compute_layout({16, 16, 65536, 65536}).value();
@@ -151,28 +172,18 @@ protected:
     std::unique_ptr<Engine> engine_;  // ends before their memory does
 };
 
-TEST_F(Detach, the_memory_of_a_client_that_died_is_not_touched_any_more) {
-    for (int turns = 0; turns < 24; ++turns) {
-        talk(turns, 50'000);  // more than may be under way at once
-        engine_->detach(goes_->id, DetachReason::kDied, now_);
-        goes_->take_memory_away();
-        if (turns % 2 != 0) nap();  // a round comes first, or a nap
-        for (int i = 0; i < 200; ++i) {
-            stays_->send(1, i % 2 == 0 ? 8 : 5000);
-            round();
-        }
-        engine_.reset();
-        SetUp();
-    }
-}
+class DetachFor : public Detach, public testing::WithParamInterface<DetachReason> {};
+INSTANTIATE_TEST_SUITE_P(Reasons, DetachFor,
+                         testing::Values(DetachReason::kClosed, DetachReason::kDied));
 
-TEST_F(Detach, nor_is_that_of_one_that_closed_once_the_engine_says_so) {
+TEST_P(DetachFor, memory_is_not_touched_any_more_once_the_engine_says_so) {
     for (int turns = 0; turns < 24; ++turns) {
         talk(turns, 5000);
-        engine_->detach(goes_->id, DetachReason::kClosed, now_);
+        engine_->detach(goes_->id, GetParam(), now_);
+        if (turns % 2 != 0) nap();  // a round comes first, or a nap
         for (int i = 0; i < 4000; ++i) {
             if (!goes_->gone && engine_->detached(goes_->id)) goes_->take_memory_away();
-            stays_->send(1, 8);
+            stays_->send(1, i % 2 == 0 ? 8 : 5000);
             static_cast<void>(stays_->drain());
             round();
         }
@@ -180,6 +191,31 @@ TEST_F(Detach, nor_is_that_of_one_that_closed_once_the_engine_says_so) {
         engine_.reset();
         SetUp();
     }
+}
+
+TEST_P(DetachFor, all_submitted_messages_arrive_before_peers_are_notified) {
+    for (int n = 0; n < 10; ++n)
+        goes_->send(0, n % 3 == 0 ? 5000 : 8);
+    goes_->begin(0, 5000, 20'000);  // the rest never comes
+    goes_->send(goes_->world, 8);
+    engine_->detach(goes_->id, GetParam(), now_);
+    for (int i = 0; i < 4000 && stays_->ends == 0; ++i) {
+        round();
+        static_cast<void>(stays_->drain());
+    }
+    EXPECT_EQ(stays_->messages, 11U);
+    EXPECT_EQ(stays_->ends, 1U);
+}
+
+TEST_F(Detach, a_peer_that_takes_nothing_delays_the_report_of_a_death_by_half_a_second) {
+    for (int n = 0; n < 15; ++n)
+        goes_->send(0, 50'000);
+    engine_->detach(goes_->id, DetachReason::kDied, now_);
+    const Nanos since = now_;
+    while (!engine_->detached(goes_->id) && now_ - since < 5 * kSecond)
+        round();
+    EXPECT_GE(now_ - since, kSecond / 2);
+    EXPECT_LE(now_ - since, kSecond / 2 + kMillisecond);
 }
 
 TEST_F(Detach, beats_reach_attached_clients_alone) {

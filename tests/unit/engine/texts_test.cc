@@ -37,8 +37,10 @@ struct NullWire {
         };
         port.tx_pending = [](void*) { return 0U; };
         port.link_up = [](void*) { return true; };
+        port.unanswered = [](void* context) { return static_cast<NullWire*>(context)->unanswered; };
         return port;
     }
+    std::string unanswered;
 };
 
 class EngineTexts : public ::testing::Test {
@@ -91,11 +93,12 @@ protected:
 
     std::string text;
 
+    NullWire wire_;
+
 private:
     struct Free {
         void operator()(void* memory) const { std::free(memory); }
     };
-    NullWire wire_;
     std::unique_ptr<Engine> engine_;
     abi::RegionLayout layout_ = abi::compute_layout({8, 16, 4096, 4096}).value();
     std::unique_ptr<void, Free> memory_{std::memset(
@@ -113,6 +116,16 @@ TEST_F(EngineTexts, name_all_profiles) {
     open_links(2, "none such");
     ASSERT_EQ(failure(), Err::kProfile);
     EXPECT_EQ(text, "known: " + urtp::policy_words());
+}
+
+TEST_F(EngineTexts, name_addresses_at_which_no_engine_answers) {
+    join("", 2, kMillisecond);
+    ASSERT_EQ(failure(), Err::kTimeout);
+    EXPECT_EQ(text.find("answers"), std::string::npos) << text;
+    wire_.unanswered = "10.0.0.8:4001";
+    join("", 2, kMillisecond);
+    ASSERT_EQ(failure(), Err::kTimeout);
+    EXPECT_NE(text.find("; no engine answers at 10.0.0.8:4001: "), std::string::npos) << text;
 }
 
 TEST_F(EngineTexts, name_the_limit_of_links) {

@@ -85,7 +85,7 @@ TEST_P(EveryProfile, holds_while_readers_are_slow_and_memory_is_short) {
 }
 
 TEST_P(EveryProfile, brings_a_lost_tail_without_being_asked) {
-    if (!recovers()) GTEST_SKIP() << "promises to report, not to recover (urtp_detect_test.cc)";
+    if (!recovers()) GTEST_SKIP() << "promises to report, not to recover (detect_test.cc)";
     for (const StreamId stream : {unicast_to(1), StreamId{kWorld}}) {
         World w(3, {}, {}, 1, 0, profile());
         int lost = 0;
@@ -103,7 +103,7 @@ TEST_P(EveryProfile, brings_a_lost_tail_without_being_asked) {
 }
 
 TEST_P(EveryProfile, moves_one_way_traffic_far_beyond_the_window) {
-    if (!recovers()) GTEST_SKIP() << "promises to report, not to recover (urtp_detect_test.cc)";
+    if (!recovers()) GTEST_SKIP() << "promises to report, not to recover (detect_test.cc)";
     World w(2, {}, {}, 1, 0, profile());
     std::size_t received = 0;
     int sent = 0;
@@ -118,7 +118,7 @@ TEST_P(EveryProfile, moves_one_way_traffic_far_beyond_the_window) {
 }
 
 TEST_P(EveryProfile, waits_for_a_reader_that_computes_for_an_hour) {
-    if (!recovers()) GTEST_SKIP() << "promises to report, not to recover (urtp_detect_test.cc)";
+    if (!recovers()) GTEST_SKIP() << "promises to report, not to recover (detect_test.cc)";
     Params params;
     params.window = 32;
     params.rx_pool_packets = 8;
@@ -156,7 +156,7 @@ TEST_P(EveryProfile, never_takes_silence_for_death) {
 }
 
 TEST_P(EveryProfile, reports_a_dead_peer_once_and_goes_on_without_it) {
-    if (!recovers()) GTEST_SKIP() << "promises to report, not to recover (urtp_detect_test.cc)";
+    if (!recovers()) GTEST_SKIP() << "promises to report, not to recover (detect_test.cc)";
     Params params;
     params.peer_dead = 300 * kMillisecond;
     World w(3, params, {}, 1, 0, profile());
