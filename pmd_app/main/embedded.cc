@@ -70,6 +70,8 @@ constexpr abi::EngineEntry kEntry{
     set_interrupt,
     lend_frames,
     forget_place,
+    addresses,
+    meet,
     computes,
     close,
 };

@@ -7,7 +7,7 @@
 //        the next timer ▶ awake()
 //
 // A nap ends early when a client rings; a frame that arrives meanwhile waits until the nap is over,
-// since memif and af_packet have no receive interrupt (FACTS). So the nap bounds the latency from
+// since memif and af_packet have no receive interrupt. So the nap bounds the latency from
 // idle.
 #pragma once
 

@@ -35,12 +35,13 @@ std::size_t name_octets(std::string_view device) {
 }
 
 /// Wires of one kind may be links of one net.
-enum class WireKind : std::uint8_t { kDpdk, kShm, kPacket, kVerbs };
+enum class WireKind : std::uint8_t { kDpdk, kShm, kPacket, kUdp, kVerbs };
 
 WireKind kind_of(std::string_view device) {
     const std::string_view name = device.substr(0, device.find(','));
     if (name == "shm") return WireKind::kShm;
     if (name.starts_with("net_af_packet")) return WireKind::kPacket;
+    if (name == "udp") return WireKind::kUdp;
     return name == "verbs" ? WireKind::kVerbs : WireKind::kDpdk;
 }
 
@@ -54,7 +55,7 @@ std::string check_bonds(const std::vector<NetOption>& nets) {
         if (links > static_cast<std::ptrdiff_t>(kNodeLinksMax))
             return fmt::format("{} devices are links of net {}; a net has at most {} links", links,
                                name, kNodeLinksMax);
-        if (kind == WireKind::kShm || kind == WireKind::kVerbs)
+        if (kind == WireKind::kShm || kind == WireKind::kUdp || kind == WireKind::kVerbs)
             return fmt::format(
                 "{} cannot be one of several links of net {}; give it a net of "
                 "another name",

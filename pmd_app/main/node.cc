@@ -21,7 +21,7 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
                std::vector<std::string>& notes, std::string& why) {
     const bool needs_eal = std::ranges::any_of(options.nets, [](const NodeNet& net) {
         return !shm::is_shm(net.port.device) && !packet::is_packet(net.port.device) &&
-               !verbs::is_verbs(net.port.device);
+               !udp::is_udp(net.port.device) && !verbs::is_verbs(net.port.device);
     });
     if (needs_eal) {
         dpdk::EalReport report;
@@ -63,6 +63,21 @@ Err Node::open_trace(const NodeOptions& options, std::vector<Port>& ports, std::
 }
 
 namespace {
+
+Err open_udp(const dpdk::PortOptions& options, std::unique_ptr<udp::UdpPort>& out,
+             std::string& why) {
+    udp::PortOptions sockets{.mtu = options.mtu,
+                             .ether_type = options.ether_type,
+                             .segments = options.segments,
+                             .seed = system_random()};
+    if (options.exception) {
+        why = "the kernel keeps the network of a UDP socket; leave --exception out";
+        return Err::kInvalid;
+    }
+    if (const Err e = udp::parse_device(options.device, sockets.device, why); e != Err::kOk)
+        return e;
+    return udp::UdpPort::open(sockets, out, why);
+}
 
 Err open_verbs(const dpdk::PortOptions& options, std::unique_ptr<verbs::VerbsPort>& out,
                std::string& why) {
@@ -108,6 +123,8 @@ Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
             error = Err::kInvalid;
         }
         if (error == Err::kOk) error = packet::PacketPort::open(shared, port.packet, why);
+    } else if (udp::is_udp(options.device)) {
+        error = open_udp(options, port.udp, why);
     } else if (verbs::is_verbs(options.device)) {
         error = open_verbs(options, port.verbs, why);
     } else {
@@ -165,6 +182,20 @@ Result<std::uint32_t> Node::net(std::string_view name) const {
     const auto at = std::ranges::find(names_, name);
     if (at == names_.end()) return Err::kInvalid;
     return static_cast<std::uint32_t>(at - names_.begin());
+}
+
+std::string Node::addresses() const {
+    const auto at =
+        std::ranges::find_if(ports_, [](const auto& port) { return port.udp != nullptr; });
+    return at == ports_.end() ? "" : at->udp->addresses();
+}
+
+bool Node::meet(std::string_view addresses) {
+    std::vector<udp::Address> read;
+    if (!udp::read_addresses(addresses, read)) return false;
+    for (const OpenPort& port : ports_)
+        if (port.udp != nullptr) port.udp->meet(read);
+    return true;
 }
 
 std::string Node::ports_as_text() const {

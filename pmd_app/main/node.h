@@ -20,6 +20,7 @@
 #include "port/bond_port.h"
 #include "port/mesh_port.h"
 #include "shm/shm_port.h"
+#include "udp/udp_port.h"
 #include "verbs/verbs_port.h"
 
 namespace ulc::daemon {
@@ -61,6 +62,12 @@ public:
     [[nodiscard]] Result<std::uint32_t> net(std::string_view name) const;
     /// Returns "net_memif0 as 02:…", each net after a comma; with their names if there are several.
     [[nodiscard]] std::string ports_as_text() const;
+    /// Returns where engines of other nodes can ask for this one, "10.0.0.5:4001,…"; empty if its
+    /// wires find nodes themselves. Asks the kernel.
+    [[nodiscard]] std::string addresses() const;
+    /// Asks for nodes where addresses() of another engine says. False: it says no such thing.
+    /// Engine thread.
+    [[nodiscard]] bool meet(std::string_view addresses);
     /// Returns that of the time stamp counter; 0: unknown.
     [[nodiscard]] std::uint64_t tsc_hz() const noexcept { return tsc_hz_; }
     /// Returns the traffic of the exception interfaces; empty without one. Call it after the
@@ -74,21 +81,24 @@ public:
     [[nodiscard]] std::string packets_as_text() const;
 
 private:
-    /// One of the four.
+    /// One of the five.
     struct OpenPort {
         std::size_t net = 0;  ///< index of its net
         std::unique_ptr<dpdk::EthdevPort> ethdev;
         std::unique_ptr<shm::ShmPort> shm;
         std::unique_ptr<packet::PacketPort> packet;
+        std::unique_ptr<udp::UdpPort> udp;
         std::unique_ptr<verbs::VerbsPort> verbs;
         [[nodiscard]] const Port& table() const noexcept {
             if (ethdev != nullptr) return ethdev->port();
             if (verbs != nullptr) return verbs->port();
+            if (udp != nullptr) return udp->port();
             return shm != nullptr ? shm->port() : packet->port();
         }
         [[nodiscard]] std::string name() const {
             if (ethdev != nullptr) return ethdev->device().name;
             if (verbs != nullptr) return verbs->name();
+            if (udp != nullptr) return udp->name();
             return shm != nullptr ? shm->name() : packet->name();
         }
     };

@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
+#include <thread>
 
+#include "base/text/nearest.h"
+#include "base/text/quantity.h"
 #include "main/account_names.h"
 #include "main/net_options.h"
 #include "urtp/policy.h"
@@ -21,6 +23,7 @@ namespace ulc::daemon {
 namespace {
 
 constexpr std::uint32_t kMemoryBaseMb = 24;     // DPDK's own, and the device's rings
+constexpr std::uint32_t kMemoryMinMb = 96;      // unless --memory says less
 constexpr std::uint32_t kSegmentOctets = 2432;  // buffer, headroom and descriptor at MTU 1500
 
 std::string help_of(const char* help, const std::string& default_text, const char* unit) {
@@ -30,7 +33,7 @@ std::string help_of(const char* help, const std::string& default_text, const cha
     return text;
 }
 
-/// Options as on the command line: spans in their unit.
+/// Options as on the command line.
 struct Raw {
 #define ULC_OPTION(flag, field, type, default_value, unit, minimum, maximum, help) \
     Raw##type field = raw_##type(default_value);
@@ -40,7 +43,7 @@ struct Raw {
     using Rawlist = std::vector<std::string>;
     using Rawflag = bool;
     static Rawu32 raw_u32(std::uint32_t value) { return value; }
-    static Rawnanos raw_nanos(std::int64_t value) { return value; }
+    static Rawnanos raw_nanos(std::int64_t value) { return value * kMicrosecond; }
     static Rawtext raw_text(const char* value) { return value; }
     static Rawlist raw_list(const char*) { return {}; }
     static Rawflag raw_flag(bool value) { return value; }
@@ -57,8 +60,12 @@ void add(CLI::App& app, const char* flag, std::uint32_t& value, const char* unit
 }
 void add(CLI::App& app, const char* flag, std::int64_t& value, const char* unit,
          std::int64_t minimum, std::int64_t maximum, const char* help) {
-    app.add_option("--" + std::string(flag), value, help_of(help, std::to_string(value), unit))
-        ->check(CLI::Range(minimum, maximum));
+    const TimeBounds bounds{kMicrosecond, minimum * kMicrosecond, maximum * kMicrosecond};
+    const auto read = [bounds](std::string& text) { return replace_time(text, bounds); };
+    const std::string usual = std::to_string(value / kMicrosecond);
+    app.add_option("--" + std::string(flag), value, help_of(help, usual, unit))
+        ->transform(CLI::Validator(read, ""))
+        ->type_name("TIME");
 }
 void add(CLI::App& app, const char* flag, std::string& value, const char*, std::int64_t,
          std::int64_t, const char* help) {
@@ -74,7 +81,7 @@ void add(CLI::App& app, const char* flag, bool& value, const char*, std::int64_t
 }
 
 void assign(std::uint32_t& to, std::uint32_t from) { to = from; }
-void assign(Nanos& to, Nanos from_us) { to = from_us * kMicrosecond; }
+void assign(Nanos& to, Nanos from) { to = from; }
 void assign(std::string& to, const std::string& from) { to = from; }
 void assign(std::vector<std::string>& to, const std::vector<std::string>& from) { to = from; }
 void assign(bool& to, bool from) { to = from; }
@@ -97,36 +104,16 @@ Options options_of(const Raw& raw) {
     return options;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0]++;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-        }
-    }
-    return row[b.size()];
-}
-
-/// Returns, for a message that quotes an unknown "--name" or configuration key, the closest name
-/// that exists.
-std::string nearest(const std::string& message) {
-    const auto colon = message.rfind(' ');
-    std::string word = colon == std::string::npos ? message : message.substr(colon + 1);
+/// Returns a question for the option that somebody meant who wrote `word`, "--name" or a key of the
+/// configuration.
+std::string did_you_mean(std::string word, const char* dashes) {
     word.erase(0, word.find_first_not_of('-'));
-    word = word.substr(0, word.find('='));
-    const char* names[] = {
+    const std::string meant = nearest_word(word.substr(0, word.find('=')), {
 #define ULC_OPTION(flag, ...) flag,
 #include "main/options.def"
 #undef ULC_OPTION
-    };
-    const auto* best = std::min_element(std::begin(names), std::end(names), [&](auto* a, auto* b) {
-        return edit_distance(word, a) < edit_distance(word, b);
-    });
-    return *best;
+                                                                           });
+    return meant.empty() ? "" : fmt::format(" did you mean {}{}?", dashes, meant);
 }
 
 /// Returns the file given with --config; empty: none.
@@ -155,13 +142,18 @@ std::string explain(const CLI::App& app, const CLI::Error& error) {
         if (std::string wrong = toml_error(config); !wrong.empty()) return wrong;
     }
     std::string text = error.what();
-    if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
-        const std::string name = text.substr(text.rfind(' ') + 1);
-        return fmt::format("{}: unknown option {}; did you mean {}? --help lists all", config, name,
-                           nearest(text));
+    const std::string word = text.substr(text.rfind(' ') + 1);
+    if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr)
+        return fmt::format("{}: unknown option {};{} --help lists all", config, word,
+                           did_you_mean(word, ""));
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+        const auto extras = app.remaining();
+        const std::string& first = extras.front();
+        return first.starts_with('-')
+                   ? fmt::format("there is no option {};{} --help lists all", first,
+                                 did_you_mean(first, "--"))
+                   : fmt::format("one word too many: {}; --help lists the options", first);
     }
-    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
-        return text + "; did you mean --" + nearest(text) + "? --help lists all";
     return config.empty() ? text : text + " (on the command line or in " + config + ")";
 }
 
@@ -200,6 +192,14 @@ std::vector<std::string> split(std::string_view text, char separator) {
         at = end + 1;
     }
     return parts;
+}
+
+/// Returns the memory that the frames of all nets take, in MiB.
+std::uint32_t memory_needed_mb(const Options& o) {
+    const std::uint64_t frames =
+        (2ULL * o.segments + o.rx_descriptors + o.tx_descriptors) * o.devices.size();
+    const std::uint64_t octets = frames * (kSegmentOctets + (o.mtu > 1500 ? o.mtu - 1500U : 0U));
+    return static_cast<std::uint32_t>(kMemoryBaseMb + octets / (1U << 20));
 }
 
 bool power_of_two(std::uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
@@ -243,11 +243,8 @@ std::string check_relations(const Options& o) {
                "kill a peer";
     if (o.tx_arena > o.arena_max || o.rx_arena > o.arena_max)
         return "--tx-arena and --rx-arena must not exceed --arena-max";
-    const std::uint64_t frames =
-        (2ULL * o.segments + o.rx_descriptors + o.tx_descriptors) * o.devices.size();
-    const std::uint64_t octets = frames * (kSegmentOctets + (o.mtu > 1500 ? o.mtu - 1500U : 0U));
-    const std::uint64_t needed_mb = kMemoryBaseMb + octets / (1U << 20);
-    if (needed_mb > o.memory_mb)
+    const std::uint32_t needed_mb = memory_needed_mb(o);
+    if (o.memory_mb != 0 && needed_mb > o.memory_mb)
         return fmt::format(
             "{} of --segments {} need --memory {}, not {}; raise the one or lower the other",
             o.devices.size() == 1 ? "one net" : fmt::format("{} nets", o.devices.size()),
@@ -312,6 +309,12 @@ Err parse_embedded_options(const char* devices, const char* options, Options& ou
 
 namespace {
 
+/// Returns the most endpoints: MPI processes have two, and more ranks than processors are few.
+std::uint32_t endpoints_of(const Options& o) {
+    if (o.endpoints != 0) return o.endpoints;
+    return std::clamp(4 * std::thread::hardware_concurrency(), 512U, 4096U);
+}
+
 engine::AccountLimits account_limits_of(const Options& o) {
     engine::AccountLimits limits;
     const bool others = o.allow_all || !o.allow_uids.empty() || !o.allow_gids.empty();
@@ -320,7 +323,7 @@ engine::AccountLimits account_limits_of(const Options& o) {
     if (o.client_memory_mb == 0) {
         const auto usual = abi::compute_layout(region_sizes_of(o));
         const std::uint64_t each = usual ? usual.value().region_octets : 0;
-        limits.octets = std::max<std::uint64_t>(1024ULL << 20, o.endpoints * each);
+        limits.octets = std::max<std::uint64_t>(1024ULL << 20, endpoints_of(o) * each);
     }
     limits.jobs_per_second = o.jobs_per_second;
     limits.errors_per_second = o.client_errors;
@@ -334,7 +337,8 @@ engine::AccountLimits account_limits_of(const Options& o) {
 NodeOptions node_options_of(const Options& o) {
     NodeOptions node;
     node.eal.program = "ulc-engine";
-    node.eal.memory_mb = o.memory_mb;
+    node.eal.memory_mb =
+        o.memory_mb != 0 ? o.memory_mb : std::max(kMemoryMinMb, memory_needed_mb(o));
     node.eal.hugepages = o.hugepages == "always"  ? dpdk::Hugepages::kAlways
                          : o.hugepages == "never" ? dpdk::Hugepages::kNever
                                                   : dpdk::Hugepages::kAuto;
@@ -375,11 +379,10 @@ NodeOptions node_options_of(const Options& o) {
     node.engine.ether_type = static_cast<std::uint16_t>(o.ether_type);
     node.engine.crc = o.crc;
     node.engine.seed = 0;
-    node.engine.endpoints_max = static_cast<std::uint16_t>(o.endpoints);
+    node.engine.endpoints_max = static_cast<std::uint16_t>(endpoints_of(o));
     node.engine.join_timeout = o.join_timeout;
     node.engine.groups_max = o.groups;
-    node.engine.jobs.jobs_max =
-        static_cast<std::uint16_t>(o.jobs != 0 ? o.jobs : std::max(o.endpoints, 64U));
+    node.engine.jobs.jobs_max = static_cast<std::uint16_t>(o.jobs != 0 ? o.jobs : endpoints_of(o));
     node.engine.accounts = account_limits_of(o);
     node.engine.offloads_max = o.offloads;
     node.engine.offload_steps_max = o.offload_steps;
@@ -405,7 +408,7 @@ AttachOptions attach_options_of(const Options& o) {
     attach.rules.nets = names_of(nets_of(o.devices));
     attach.handshakes_burst = o.attach_burst;
     attach.upgrades = o.upgrade == "yes";
-    attach.connections_max = 2 * o.endpoints + 16;
+    attach.connections_max = 2 * endpoints_of(o) + 16;
     return attach;
 }
 

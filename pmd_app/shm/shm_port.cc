@@ -95,6 +95,7 @@ Err ShmPort::open(const PortOptions& options, std::unique_ptr<ShmPort>& out, std
     std::unique_ptr<ShmPort> port(new ShmPort);
     Port& table = port->port_;
     table.info.mtu = options.mtu == 0 ? kMtuDefault : options.mtu;
+    table.info.mtu_sure = table.info.mtu;
     port->frame_max_ = table.info.mtu + kEthernetOctets + kVlanOctets;
     const DeviceSpec& device = options.device;
     if (record_octets(port->frame_max_) > device.shape.ring_octets / 4) {

@@ -4,12 +4,14 @@
 
 #include <cstdio>
 
+#include "base/text/quantity.h"
 #include "switch/program.h"
 
 namespace ulc::ether_switch {
 namespace {
 
 constexpr unsigned kPortsMax = 64;
+constexpr std::uint64_t kRateMax = 1'000'000'000'000;
 
 /// Returns the conflict between the options, or nothing.
 std::string check(const SwitchOptions& o) {
@@ -18,6 +20,8 @@ std::string check(const SwitchOptions& o) {
     }
     if (o.ports != 0 && o.socket.empty())
         return "--ports needs --socket PATH, the socket that stations connect to";
+    if (o.socket.find(',') != std::string::npos)
+        return "--socket " + o.socket + ": a comma ends a word of a device; name a path without";
     if (o.ports == 0 && !o.socket.empty())
         return "--socket needs --ports N, the number of stations";
     if (o.ports + o.devices.size() > kPortsMax) {
@@ -29,10 +33,22 @@ std::string check(const SwitchOptions& o) {
     return {};
 }
 
-void add_faults(CLI::App& app, FaultConfig& f, double& delay_us, double& jitter_us,
-                double& hold_us) {
+/// Accepts a time, and replaces it by nanoseconds.
+CLI::Validator time_reader(const TimeBounds& bounds) {
+    return {[bounds](std::string& text) { return replace_time(text, bounds); }, "TIME"};
+}
+
+/// Accepts a rate of a link, or 0, and replaces it by bits a second.
+std::string replace_rate(std::string& text) {
+    std::uint64_t rate = 0;
+    std::string fault = text == "0" ? "" : read_rate(text, 1, kRateMax, rate);
+    if (fault.empty()) text = std::to_string(rate);
+    return fault;
+}
+
+void add_faults(CLI::App& app, FaultConfig& f) {
     const auto probability = CLI::Range(0.0, 1.0);
-    const auto span = CLI::Range(0.0, 10e6);
+    const auto span = time_reader({kMicrosecond, 0, 10 * kSecond});
     const auto group = [](CLI::Option* option) {
         option->group("Faults, judged at each output for itself");
     };
@@ -42,15 +58,13 @@ void add_faults(CLI::App& app, FaultConfig& f, double& delay_us, double& jitter_
     group(app.add_option("--reorder", f.reorder,
                          "Probability that a frame is overtaken by later ones")
               ->check(probability));
-    group(app.add_option("--delay", delay_us, "Delay of every frame, in us")->check(span));
-    group(
-        app.add_option("--jitter", jitter_us, "More delay, random below this, in us")->check(span));
-    group(app.add_option("--hold", hold_us,
-                         "A reordered frame waits this long to twice this long, in us [100]")
-              ->check(span));
+    group(app.add_option("--delay", f.delay, "Delay of every frame, as 50us")->transform(span));
+    group(app.add_option("--jitter", f.jitter, "More delay, random below this, as 50us")
+              ->transform(span));
+    group(app.add_option("--hold", f.hold,
+                         "A reordered frame waits this long to twice this long [100us]")
+              ->transform(span));
 }
-
-Nanos nanos_of(double microseconds) { return static_cast<Nanos>(microseconds * 1000); }
 
 }  // namespace
 
@@ -67,10 +81,6 @@ std::vector<std::string> SwitchOptions::all_devices() const {
 bool parse_switch_options(int argc, const char* const* argv, SwitchOptions& out, int& status) {
     CLI::App app("ulc-switch: a learning Ethernet switch between DPDK ports, with seeded faults");
     SwitchConfig& c = out.config;
-    double delay_us = 0;
-    double jitter_us = 0;
-    double hold_us = 100;
-    double age_s = 300;
     app.add_option("--ports", out.ports, "Number of memif ports; station k connects with id=k")
         ->check(CLI::Range(1U, kPortsMax));
     app.add_option("--socket", out.socket, "Unix socket of the memif ports");
@@ -81,13 +91,14 @@ bool parse_switch_options(int argc, const char* const* argv, SwitchOptions& out,
     app.add_option("--mtu", out.mtu, "Octets after the Ethernet header [1500]")
         ->check(CLI::Range(0, 9216));
     app.add_option("--seed", c.seed, "Seed of the faults: same seed and frames, same faults [1]");
-    add_faults(app, c.faults, delay_us, jitter_us, hold_us);
-    app.add_option("--rate", c.rate, "Speed of every link in bit/s; 0: as fast as it goes [0]");
+    add_faults(app, c.faults);
+    app.add_option("--rate", c.rate, "Speed of every link, as 100mbit; 0: as fast as it goes [0]")
+        ->transform(CLI::Validator(replace_rate, "RATE"));
     app.add_option("--buffer", c.buffer, "Octets that may wait at an output, with --rate [524288]");
     app.add_option("--queue", c.queue_frames_max, "Frames that may wait at an output [4096]")
         ->check(CLI::Range(64, 1 << 20));
-    app.add_option("--age", age_s, "Seconds after which a silent station is forgotten [300]")
-        ->check(CLI::Range(0.001, 1e6));
+    app.add_option("--age", c.age, "Time after which a silent station is forgotten [300s]")
+        ->transform(time_reader({kSecond, kMillisecond, 1'000'000 * kSecond}));
     app.add_option("--ethertype", c.ether_type,
                    "EtherType whose frames are counted by kind [0x88B5]");
     app.add_option("--stats", out.stats_file,
@@ -108,10 +119,6 @@ bool parse_switch_options(int argc, const char* const* argv, SwitchOptions& out,
         status = 2;
         return false;
     }
-    c.faults.delay = nanos_of(delay_us);
-    c.faults.jitter = nanos_of(jitter_us);
-    c.faults.hold = nanos_of(hold_us);
-    c.age = static_cast<Nanos>(age_s * 1e9);
     if (const std::string wrong = check(out); !wrong.empty()) {
         std::fprintf(stderr, "ulc-switch: %s\n", wrong.c_str());
         status = 2;

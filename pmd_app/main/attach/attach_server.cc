@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -33,13 +34,10 @@ constexpr std::uint32_t kDoorbellsOfUser = 512;
 constexpr std::uint32_t kPacketsOfTheDead = 1024;  ///< more than a socket's queue holds
 
 // A flood of anything costs less than a twentieth of a core: passes, and the handshakes of one
-// user. On a machine so slow that one handshake takes 0.1 s a flood costs more, and a client
-// whose user has used up his budget still gets an answer before it gives up after 5 s.
+// user (attach_users.cc).
 constexpr std::uint32_t kPassesPermille = 15;
-constexpr std::uint32_t kHandshakesPermille = 10;
 constexpr Nanos kPassesBurst = 100 * kMillisecond;
 constexpr Nanos kPassesWaitMax = 250 * kMillisecond;
-constexpr Nanos kHandshakesWaitMax = kSecond;
 
 // A line has at most 400 bytes, so a flood of both fills less than 1 MB an hour.
 constexpr unsigned kWarningsAtOnce = 20;
@@ -117,6 +115,7 @@ void AttachServer::stop() {
 // ---------------------------------------------------------------- the thread
 
 void AttachServer::thread() {
+    static_cast<void>(pthread_setname_np(pthread_self(), "ulc-attach"));
     while (!stopping_) {
         rest();
         const bool idle = connections_.empty() && accept_again_at_ == 0 &&
@@ -245,19 +244,6 @@ AllowList AttachServer::allow_list() const noexcept {
     return {options_.allow_uids, options_.allow_gids, options_.allow_all};
 }
 
-AttachServer::User& AttachServer::user_of(uid_t uid) {
-    return users_
-        .try_emplace(uid, User{0, 0,
-                               TimeBudget(kHandshakesPermille, options_.handshakes_burst,
-                                          kHandshakesWaitMax)})
-        .first->second;
-}
-
-void AttachServer::charge(User& user, Nanos spent) {
-    user.handshakes.charge(spent);
-    charged_to_users_ += spent;
-}
-
 void AttachServer::take_in(int socket) {
     auto connection = std::make_unique<Connection>();
     connection->socket = socket;
@@ -285,6 +271,7 @@ void AttachServer::take_in(int socket) {
         refuse(taken_in, Err::kLimit, kNoWatch);
         end(taken_in);
     }
+    if (taken_in.state == State::kHello && !taken_in.parked) expect_hello(taken_in, user);
 }
 
 // ---------------------------------------------------------------- reading
@@ -313,14 +300,15 @@ void AttachServer::on_readable(Connection& connection) {
     // The next pass reads the rest.
     for (int packets = 0; packets < kPacketsAtOnce && in_handshake(connection); ++packets) {
         User& user = user_of(connection.peer.uid);
-        if (user.handshakes.wait(monotonic_now()) > 0) {
-            connection.parked = true;
-            arm(connection);
+        const bool begins = connection.state == State::kHello;  // one that has begun may end
+        if (const Nanos wait = begins ? wait_of(user, monotonic_now()) : 0; wait > 0) {
+            if (!park(connection, user, wait)) end(connection);
             return;
         }
         char data[sizeof(abi::Hello) + 1];
         const ssize_t n = receive(connection, data, sizeof data);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        user.silent.remove(connection);
         const Nanos begun = thread_time();
         const bool goes_on = n > 0 && on_packet(connection, data, static_cast<std::size_t>(n));
         if (!goes_on) end(connection);
@@ -364,6 +352,9 @@ void AttachServer::close_socket(int socket) {
 void AttachServer::end(Connection& connection) {
     if (connection.state == State::kLeaving) return;
     const bool attached = connection.state == State::kAttached;
+    User& user = user_of(connection.peer.uid);
+    user.silent.remove(connection);
+    unpark(connection, user);
     connection.bye = connection.bye && attached;
     if (attached) loop_.remove_doorbell(connection.socket);
     connection.state = State::kLeaving;
@@ -414,8 +405,9 @@ void AttachServer::sweep(Nanos now) {
         User& user = user_of(connection->peer.uid);
         if (connection->parked) {
             connection->deadline = now + options_.handshake_max;
-            if (user.handshakes.wait(now) == 0) {
-                connection->parked = false;
+            if (wait_of(user, now) == 0) {
+                unpark(*connection, user);
+                expect_hello(*connection, user);
                 arm(*connection);
             }
         }

@@ -12,8 +12,10 @@
 //
 // Floods: each pass takes a few connections and a few packets of each, and is charged to a budget
 // of processor time; when it is used up the thread rests. Handshakes, the dear part, are charged to
-// the user: the handshakes of a user who has used up his share wait, and those of others go on. A
-// user has at most as many connections as are left for all others.
+// the user. One who has used up his share waits while clients of other users are there, or is
+// refused where the wait would be longer than a client's; no user waits for his own clients, and
+// root and the engine's user for none. A user has at most as many connections as are left for all
+// others, and few that have said nothing yet.
 #pragma once
 
 #include <sys/types.h>
@@ -32,6 +34,7 @@
 #include "main/attach/listen_socket.h"
 #include "main/attach/peer.h"
 #include "main/attach/shared_region.h"
+#include "main/attach/silent_clients.h"
 #include "main/core/upgrader.h"
 #include "main/engine_loop.h"
 #include "main/hello.h"
@@ -81,7 +84,7 @@ private:
         int process = -1;  ///< pidfd; -1: not known
         State state = State::kHello;
         bool bye = false;
-        bool parked = false;  ///< not read until its user has time left
+        bool parked = false;  ///< not read until its user may go on
         bool reserved = false;
         bool told = false;  ///< the engine knows of the end, and has let go of the socket
         Peer peer;
@@ -93,9 +96,12 @@ private:
         Watch on_process{Watch::Kind::kProcess, this};
     };
     struct User {
+        bool trusted = false;  ///< root or the engine's own user
         std::uint32_t connections = 0;
+        std::uint32_t parked = 0;
         std::uint32_t doorbells_left = 0;
         TimeBudget handshakes;
+        SilentClients<Connection> silent{};  ///< in kHello and not parked
     };
 
     // --- attach_server.cc: connections from accept to end
@@ -125,6 +131,10 @@ private:
     [[nodiscard]] AllowList allow_list() const noexcept;
     [[nodiscard]] User& user_of(uid_t uid);
     void charge(User& user, Nanos spent);
+    [[nodiscard]] Nanos wait_of(User& user, Nanos now);
+    [[nodiscard]] bool park(Connection& connection, User& user, Nanos wait);
+    void unpark(Connection& connection, User& user);
+    void expect_hello(Connection& connection, User& user);
     [[nodiscard]] bool may_warn();  ///< a line about a client, by LineBudget
     [[nodiscard]] bool may_tell();
     /// Returns what the journal shows of the client with each line about it.

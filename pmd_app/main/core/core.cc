@@ -151,7 +151,6 @@ void Core::detach(engine::EndpointId endpoint, engine::DetachReason reason, Nano
     const auto at = std::ranges::find(regions_, endpoint, &CoreRegion::endpoint);
     if (at == regions_.end()) return;
     at->interrupt = {};
-    if (died) regions_.erase(at);
 }
 
 bool Core::detached(engine::EndpointId endpoint) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <utility>
 
@@ -265,6 +266,20 @@ int forget_place(EmbeddedEngine* engine, std::uint32_t endpoint, std::uint16_t s
     const int error =
         call(*engine, [&] { arriving = engine->core->forget_place(endpoint, source, *place); });
     return error != 0 || arriving ? error : static_cast<int>(Err::kAgain);
+}
+
+int addresses(EmbeddedEngine* engine, char* text, std::uint32_t octets) {
+    const std::string all = engine->node == nullptr ? "" : engine->node->addresses();
+    if (all.size() >= octets) return static_cast<int>(Err::kInvalid);
+    std::memcpy(text, all.c_str(), all.size() + 1);
+    return 0;
+}
+
+int meet(EmbeddedEngine* engine, const char* addresses) {
+    bool good = false;
+    const int error =
+        call(*engine, [&] { good = engine->node != nullptr && engine->node->meet(addresses); });
+    return error != 0 || good ? error : static_cast<int>(Err::kInvalid);
 }
 
 void computes(EmbeddedEngine* engine, int begins) {

@@ -82,6 +82,8 @@ int set_interrupt(abi::EmbeddedEngine* engine, std::uint32_t endpoint,
 int lend_frames(abi::EmbeddedEngine* engine, std::uint32_t endpoint, int lend);
 int forget_place(abi::EmbeddedEngine* engine, std::uint32_t endpoint, std::uint16_t source,
                  const abi::Place* place);
+int addresses(abi::EmbeddedEngine* engine, char* text, std::uint32_t octets);
+int meet(abi::EmbeddedEngine* engine, const char* addresses);
 void computes(abi::EmbeddedEngine* engine, int begins);
 
 }  // namespace ulc::daemon

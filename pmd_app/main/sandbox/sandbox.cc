@@ -20,6 +20,7 @@
 
 #include "dpdk/device.h"
 #include "shm/shm_port.h"
+#include "udp/device.h"
 #include "verbs/device.h"
 
 namespace ulc::daemon {
@@ -222,6 +223,10 @@ SandboxNeeds needs_of(const std::vector<std::string>& devices, bool exception,
     needs.paths.push_back(attach_socket);
     for (const std::string& device : devices) {
         if (shm::is_shm(device)) continue;
+        if (udp::is_udp(device)) {
+            needs.udp = true;
+            continue;
+        }
         needs.rdma |= verbs::is_verbs(device);
         std::string ignored;
         const auto spec = dpdk::parse_device(device, 0, ignored);

@@ -16,6 +16,7 @@ namespace ulc::daemon {
 struct SandboxNeeds {
     bool packet_socket = false;      ///< af_packet: opened again after its interface was lost
     bool kernel_interface = false;   ///< tap, --exception
+    bool udp = false;                ///< a UDP socket: asked how much of it has not left
     bool rdma = false;               ///< a verbs device: objects are made by ioctl()
     bool upgrades = true;            ///< another engine core may be loaded
     bool card = false;               ///< a PCI device: its driver decides what it calls

@@ -164,7 +164,8 @@ void allow_devices(Filter& filter, const SandboxNeeds& needs) {
         filter.allow("ioctl", {scmp_arg_cmp{1, SCMP_CMP_NE, TIOCSTI, 0}});
         return;
     }
-    filter.allow("ioctl", {equal(1, TCGETS)});  // isatty()
+    filter.allow("ioctl", {equal(1, TCGETS)});                   // isatty()
+    if (needs.udp) filter.allow("ioctl", {equal(1, SIOCOUTQ)});  // octets that wait in the socket
     if (needs.rdma) {
         filter.allow("ioctl", {equal(1, kVerbsRequest)});  // address handles, groups, resets
         for (const int family : {AF_INET, AF_INET6})       // groups, by IGMP and MLD

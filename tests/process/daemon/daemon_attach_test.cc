@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <vector>
 
 #include "abi/attach.h"
 #include "tests/process/daemons.h"
@@ -170,6 +171,29 @@ TEST_F(Daemon, a_client_that_stops_in_the_handshake_delays_nobody_and_is_dropped
     for (const int fd : {silent, half, memory})
         close(fd);
     expect_alive();
+}
+
+TEST_F(Daemon, of_many_silent_clients_the_oldest_are_refused) {
+    constexpr unsigned kSilentMax = 64;  // SilentClients::kMax
+    constexpr unsigned kRefused = 20;
+    std::vector<int> silent(kRefused + kSilentMax);
+    for (int& one : silent)
+        one = connect_raw();
+    for (unsigned n = 0; n < kRefused; ++n) {
+        abi::Offer offer{};
+        ASSERT_EQ(recv(silent[n], &offer, sizeof offer, 0), static_cast<ssize_t>(sizeof offer))
+            << n;
+        EXPECT_EQ(offer.status, ULC_ERR_LIMIT);
+        EXPECT_NE(std::strstr(offer.text, "said nothing"), nullptr) << offer.text;
+    }
+    const abi::Hello packet = hello();
+    int memory = -1;
+    EXPECT_EQ(answer(silent.back(), &packet, sizeof packet, &memory).status, 0)
+        << "one that speaks is served, whatever the others do";
+    expect_alive();
+    for (const int fd : silent)
+        close(fd);
+    close(memory);
 }
 
 constexpr int kSealExec = 0x20;            // F_SEAL_EXEC, Linux 6.3

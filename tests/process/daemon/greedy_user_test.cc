@@ -68,7 +68,7 @@ struct Greedy : testing::Test {
         scratch.let_others_in();
         std::vector<std::string> arguments = shm_engine(scratch / "wire", socket);
         arguments.insert(arguments.end(), {"--allow-uid", std::to_string(kNobody), "--attach-burst",
-                                           "100000", "--endpoints", std::to_string(kEndpoints),
+                                           attach_burst, "--endpoints", std::to_string(kEndpoints),
                                            "--client-memory", std::to_string(kClientMemoryMb),
                                            "--jobs-per-second", std::to_string(kJobsPerSecond)});
         engine = start_engine(arguments, log);
@@ -125,6 +125,7 @@ struct Greedy : testing::Test {
             ulc_close(ep);
         return took;
     }
+    std::string attach_burst = "100000";  // µs
     Scratch scratch;
     std::string socket = scratch / "engine.sock";
     std::string log = scratch / "engine.log";
@@ -166,6 +167,44 @@ TEST_F(Greedy, starts_few_jobs_on_the_wire) {
     std::printf("joins: %.0f frames/s on the wire, %.0f refused\n", rate, counter("refused_jobs"));
     EXPECT_LE(rate, kFramesPerSecondMax);
     EXPECT_LT(time_of_a_job("next to joins").count(), 1.0);
+}
+
+/// Returns the number of times that the log has this text.
+int count_of(const std::string& text, const std::string& log) {
+    int count = 0;
+    for (std::size_t at = log.find(text); at != std::string::npos; at = log.find(text, at + 1))
+        ++count;
+    return count;
+}
+
+/// Attaches and closes. Returns the status.
+int attach_once(const std::string& socket) {
+    ulc_endpoint* ep = nullptr;
+    if (ulc_open(socket.c_str(), &ep) != ULC_OK) return 1;
+    ulc_close(ep);
+    return 0;
+}
+
+/// A few attaches use up what its engine lets a user do at once.
+struct Hasty : Greedy {
+    Hasty() { attach_burst = "1000"; }
+};
+
+TEST_F(Hasty, waits_for_others_alone) {
+    constexpr char kWaits[] = "see --attach-burst";
+    const auto attach_often = [&] {
+        for (int n = 0; n < 10; ++n)
+            if (attach_once(socket) != 0) return;
+    };
+    EXPECT_EQ(as_other_user(attach_often).wait(), 0);
+    EXPECT_EQ(count_of(kWaits, text_of(log)), 0) << "no other user was there";
+    ulc_endpoint* other = nullptr;
+    ASSERT_EQ(ulc_open(socket.c_str(), &other), ULC_OK);
+    attach_often();
+    EXPECT_EQ(count_of(kWaits, text_of(log)), 0) << "root waits for no one";
+    EXPECT_EQ(as_other_user(attach_often).wait(), 0);
+    EXPECT_GT(count_of(kWaits, text_of(log)), 0);
+    ulc_close(other);
 }
 
 TEST_F(Greedy, leaves_others_groups) {

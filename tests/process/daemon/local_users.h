@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ulc::test {
@@ -104,18 +105,19 @@ inline double cpu_seconds(pid_t pid) {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Returns the seconds for which threads of the process could run and waited for a processor
-/// (the second number of /proc/PID/task/TID/schedstat), added up.
-inline double seconds_without_processor(pid_t pid) {
-    double seconds = 0;
+/// Returns how often the thread of this name went to sleep; -1: there is none.
+inline long sleeps_of_thread(pid_t pid, std::string_view name) {
+    constexpr std::string_view kField = "voluntary_ctxt_switches:";
     const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
     for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-        double ran = 0;
-        double waited = 0;
-        std::ifstream(task.path() / "schedstat") >> ran >> waited;
-        seconds += waited * 1e-9;
+        std::string line;
+        std::getline(std::ifstream(task.path() / "comm"), line);
+        if (line != name) continue;
+        std::ifstream status(task.path() / "status");
+        while (std::getline(status, line))
+            if (line.starts_with(kField)) return std::stol(line.substr(kField.size()));
     }
-    return seconds;
+    return -1;
 }
 
 }  // namespace ulc::test

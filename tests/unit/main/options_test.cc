@@ -160,11 +160,59 @@ TEST(EngineOptions, an_unknown_user_or_group_is_named) {
 TEST(EngineOptions, memory_is_counted_for_all_nets) {
     Options options;
     std::string why;
-    EXPECT_EQ(parse_embedded_options("net_tap0", "--segments 8192", options, why), Err::kOk) << why;
-    why = refusal("net_tap0;net_tap1", "--segments 8192");
+    const std::string one = "--segments 8192 --memory 96";
+    EXPECT_EQ(parse_embedded_options("net_tap0", one.c_str(), options, why), Err::kOk) << why;
+    why = refusal("net_tap0;net_tap1", one.c_str());
     EXPECT_NE(why.find("2 nets of --segments 8192 need --memory"), std::string::npos) << why;
     EXPECT_EQ(parse_embedded_options("net_tap0;net_tap1", "", options, why), Err::kOk)
         << "two nets start with nothing but their devices: " << why;
+}
+
+TEST(EngineOptions, memory_grows_with_what_is_kept_in_it) {
+    Options options;
+    std::string why;
+    ASSERT_EQ(parse_embedded_options("net_tap", "", options, why), Err::kOk) << why;
+    EXPECT_EQ(node_options_of(options).eal.memory_mb, 96U);
+    ASSERT_EQ(parse_embedded_options("net_tap", "--mtu 9000", options, why), Err::kOk) << why;
+    EXPECT_EQ(node_options_of(options).eal.memory_mb, 120U);
+    ASSERT_EQ(parse_embedded_options("net_tap", "--memory 64", options, why), Err::kOk) << why;
+    EXPECT_EQ(node_options_of(options).eal.memory_mb, 64U);
+}
+
+TEST(EngineOptions, times_take_units_on_the_command_line_and_in_the_file) {
+    Options options;
+    std::string why;
+    ASSERT_EQ(
+        parse_embedded_options("net_tap", "--peer-dead 5s --nap 1.5ms --spin 70", options, why),
+        Err::kOk)
+        << why;
+    EXPECT_EQ(options.peer_dead, 5 * kSecond);
+    EXPECT_EQ(options.nap, 1500 * kMicrosecond);
+    EXPECT_EQ(options.spin, 70 * kMicrosecond);
+    EXPECT_EQ(options.join_timeout, 60 * kSecond) << "the default";
+    EXPECT_EQ(
+        refusal("net_tap", "--peer-dead 5x"),
+        "ULC_ENGINE_OPTIONS: --peer-dead: 5x is no time; write a number and ns, us, ms, s, min "
+        "or h, from 1 ms to 10 min; without a unit it is in us");
+    EXPECT_EQ(refusal("net_tap", "--peer-dead 5"),
+              "ULC_ENGINE_OPTIONS: --peer-dead: 5 us is out of range; write a time from 1 ms to 10 "
+              "min");
+    const std::string path = testing::TempDir() + "engine_times_test.toml";
+    std::ofstream(path) << "device = \"net_tap\"\npeer-dead = \"7 s\"\nnap = 900\n";
+    ASSERT_TRUE(parse({("--config=" + path).c_str()}, options));
+    EXPECT_EQ(options.peer_dead, 7 * kSecond);
+    EXPECT_EQ(options.nap, 900 * kMicrosecond);
+    EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+TEST(EngineOptions, an_unknown_option_gets_the_nearest_one_if_one_is_near) {
+    EXPECT_EQ(refusal("net_tap", "--windw 64"),
+              "ULC_ENGINE_OPTIONS: there is no option --windw; did you mean --window? --help lists "
+              "all");
+    EXPECT_EQ(refusal("net_tap", "--verbosity"),
+              "ULC_ENGINE_OPTIONS: there is no option --verbosity; --help lists all");
+    EXPECT_EQ(refusal("net_tap", "64"),
+              "ULC_ENGINE_OPTIONS: one word too many: 64; --help lists the options");
 }
 
 TEST(EngineOptions, a_place_of_a_mesh_is_a_row_and_a_column) {
