@@ -63,6 +63,7 @@ typedef struct ulc_mpi_card {
     /* ULC_MPI_SAME_NODE: use ULC between ranks of one node too; rank 0's counts */
     uint32_t same_node;
     unsigned char nonce[16]; /* of the job; rank 0's counts */
+    char meeting[256];       /* ulc_meeting.h; rank 0's counts */
 } ulc_mpi_card;
 
 enum ulc_mpi_op {

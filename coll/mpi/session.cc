@@ -10,15 +10,18 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client/ulc_meeting.h"
 #include "coll/mpi/operation.h"
 
 namespace ulc::mpi {
 namespace {
 
-constexpr std::uint32_t kCardVersion = 2;
+constexpr std::uint32_t kCardVersion = 3;
 constexpr std::uint32_t kRanksMax = 65534;
 constexpr Nanos kJoinMax = 30 * kSecond;
 constexpr Nanos kLeaveMax = 10 * kSecond;
+/// Ranks of MPI share busy processors, and one that counts as dead ends the job.
+constexpr Nanos kPatience = 15 * kSecond;
 constexpr Nanos kFarewellMax = 1 * kSecond;
 
 bool flag(const char* name) {
@@ -81,6 +84,8 @@ int Session::open(const ulc_mpi_hooks* hooks, ulc_mpi_card& card) {
         ep_ = nullptr;
         return -1;
     }
+    static_assert(sizeof card.meeting == ULC_MEETING_MAX);
+    static_cast<void>(ulc_meeting(ep_, card.meeting, sizeof card.meeting));
     card.able = 1;
     return 0;
 }
@@ -101,6 +106,9 @@ int Session::join(const char* job, std::uint32_t rank, std::uint32_t size,
     }
     same_node_ = cards[0].same_node != 0;
     const std::lock_guard<std::mutex> hold(lock_);
+    static_cast<void>(ulc_set_patience(ep_, kPatience));
+    const std::string meeting(cards[0].meeting, ::strnlen(cards[0].meeting, ULC_MEETING_MAX));
+    static_cast<void>(ulc_meet(ep_, meeting.c_str()));
     const int error = ulc_join(ep_, job, static_cast<std::uint16_t>(rank),
                                static_cast<std::uint16_t>(size), cards[0].nonce);
     joining_ = error == ULC_OK;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory that one client and the engine share: one sealed memfd an endpoint.
-// docs/ARCHITECTURE.md has the handshake. The client's side is hostile to the engine: it copies the
-// contents once and validates the copy. The engine's own cursors and layout are in its private
-// memory and are only *published* here.
+// pmd_app/main/attach/README.md has the handshake. The client's side is hostile to the engine: it
+// copies the contents once and validates the copy. The engine's own cursors and layout are in its
+// private memory and are only *published* here.
 //
 //   0        EndpointControl (one page; engine-written lines and client-written lines never share a
 //            cache line)

@@ -56,6 +56,11 @@ struct EngineEntry {
     /// completion. kAgain: no message is arriving there, so its completion was written.
     int (*forget_place)(EmbeddedEngine* engine, std::uint32_t endpoint, std::uint16_t source,
                         const Place* place);
+    /// Writes where engines of other nodes can ask for this one, "10.0.0.5:4001,…"; "" if its wires
+    /// need no such word. kInvalid: it is longer than the text.
+    int (*addresses)(EmbeddedEngine* engine, char* text, std::uint32_t octets);
+    /// Asks for nodes where addresses() of another engine says. kInvalid: it says no such thing.
+    int (*meet)(EmbeddedEngine* engine, const char* addresses);
     /// Notes that one endpoint's client begins to compute (1), or polls again (0). The helper polls
     /// while one computes.
     void (*computes)(EmbeddedEngine* engine, int begins);
@@ -66,6 +71,8 @@ struct EngineEntry {
 
 /// Exported by libulc-engine.so; returns nullptr if it cannot serve this version.
 using EngineEntryFn = const EngineEntry* (*)(std::uint32_t abi_version);
+/// Octets that addresses() needs at most.
+inline constexpr std::uint32_t kMeetingOctets = 256;
 inline constexpr char kEngineEntryName[] = "ulc_engine_entry_v1";
 
 }  // namespace ulc::abi

@@ -230,8 +230,10 @@ struct JoinRequest {
     std::uint64_t timeout_ns;  ///< 0: the engine's default
     /// Profile of the transport; the rest is zero; all zero: the engine's default
     char profile[kProfileOctetsMax];
+    /// Silence of its node after which a peer counts as dead, if longer than the engine's
+    std::uint64_t patience_ns;
 };
-static_assert(sizeof(JoinRequest) == 128);
+static_assert(sizeof(JoinRequest) == 136);
 
 /// In the tx arena, named by a kOpenLinks record.
 struct OpenLinksRequest {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "abi/attach.h"
+#include "abi/engine_entry.h"
 #include "base/check.h"
 #include "base/coarse_clock.h"
 #include "client/attach/attach_client.h"
@@ -20,6 +21,7 @@
 #include "client/error_text.h"
 #include "client/ulc.h"
 #include "client/ulc_internal.h"
+#include "client/ulc_meeting.h"
 #include "client/ulc_memory.h"
 #include "client/ulc_upcall.h"
 
@@ -145,6 +147,12 @@ void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* co
     if (ep != nullptr) ep->set_error_handler({handler, context});
 }
 
+int ulc_set_patience(ulc_endpoint* ep, int64_t patience_ns) {
+    if (ep == nullptr || patience_ns < 0) return ULC_ERR_INVALID;
+    ep->set_patience(patience_ns);
+    return ULC_OK;
+}
+
 int ulc_set_profile(ulc_endpoint* ep, const char* profile) {
     if (ep == nullptr) return ULC_ERR_INVALID;
     return ep->set_profile(profile != nullptr ? profile : "");
@@ -154,6 +162,21 @@ int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
              const unsigned char* nonce) {
     if (ep == nullptr || job == nullptr) return ULC_ERR_INVALID;
     return ep->join(job, std::strlen(job), rank, size, nonce, 0);
+}
+
+int ulc_meeting(ulc_endpoint* ep, char* text, size_t size) {
+    if (ep == nullptr || text == nullptr || size == 0) return ULC_ERR_INVALID;
+    *text = '\0';
+    const ulc::client::Hooks& hooks = ep->hooks();
+    if (hooks.addresses == nullptr) return ULC_OK;
+    return hooks.addresses(hooks.context, text, static_cast<std::uint32_t>(size));
+}
+
+int ulc_meet(ulc_endpoint* ep, const char* text) {
+    if (ep == nullptr || text == nullptr) return ULC_ERR_INVALID;
+    const ulc::client::Hooks& hooks = ep->hooks();
+    if (*text == '\0' || hooks.meet == nullptr) return ULC_OK;
+    return hooks.meet(hooks.context, text);
 }
 
 int ulc_job_state(const ulc_endpoint* ep) {
@@ -169,7 +192,16 @@ int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t siz
         place.job = job != nullptr ? job : "";
         place.rank = rank;
         place.size = size;
+        static_assert(ULC_MEETING_MAX == ulc::abi::kMeetingOctets);
+        char text[ULC_MEETING_MAX] = "";
+        static_cast<void>(ulc_meeting(ep, text, sizeof text));
+        place.own_addresses = text;
         if (!ulc::client::complete_place(place, timeout_ns)) return ULC_ERR_INVALID;
+        if (ulc_meet(ep, place.rank_0_addresses.c_str()) != ULC_OK) {
+            set_last_error("rank 0 gave no addresses of an engine: \"%s\"; use one version of ULC",
+                           place.rank_0_addresses.c_str());
+            return ULC_ERR_INVALID;
+        }
     } catch (const std::bad_alloc&) {
         set_last_error("memory is exhausted");
         return ULC_ERR_NO_MEMORY;

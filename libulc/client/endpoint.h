@@ -65,6 +65,7 @@ struct Limits {
 struct Recall {
     std::string engine;           ///< as given to ulc_open()
     std::string profile;          ///< for the next job; empty: the engine's
+    Nanos patience = 0;           ///< with nodes of the next job; 0: the engine's
     abi::JoinRequest join{};      ///< the last; name_length 0: none
     std::uint16_t links = 0;      ///< the number it was opened for; 0: none
     ulc_link_address name{};      ///< the name it was opened under; zeros: none
@@ -93,6 +94,8 @@ public:
 
     // --- jobs; as the functions of ulc.h
     [[nodiscard]] int set_profile(std::string_view profile);
+    /// Sets how long a peer's node is silent before it counts as dead, from the next job on.
+    void set_patience(Nanos patience) noexcept { recall_.patience = patience; }
     [[nodiscard]] bool has_profile() const noexcept { return !recall_.profile.empty(); }
     [[nodiscard]] int join(const char* job, std::size_t job_octets, std::uint16_t rank,
                            std::uint16_t size, const unsigned char* nonce, Nanos timeout);

@@ -39,6 +39,12 @@ struct Hooks {
     /// Returns 0: nothing is written there any more. kAgain: its completion was written. kTimeout:
     /// the engine is stuck, and still has the place. nullptr: the engine asks no placer.
     int (*forget_place)(void* context, std::uint16_t source, const abi::Place& place) = nullptr;
+    /// Writes where engines of other nodes can ask for this one, in abi::kMeetingOctets at most; ""
+    /// if its wires need no such word. Returns 0 or an Err number. nullptr: the same as "".
+    int (*addresses)(void* context, char* text, std::uint32_t octets) = nullptr;
+    /// Lets the engine ask for nodes at such addresses. Returns 0 or an Err number. nullptr: it
+    /// finds them itself.
+    int (*meet)(void* context, const char* addresses) = nullptr;
     /// Notes that the thread begins to compute, or polls again; its helper polls an embedded engine
     /// meanwhile. nullptr: the engine runs elsewhere.
     void (*computes)(void* context, bool begins) = nullptr;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Joining, leaving and peers of an endpoint (docs/PROTOCOL.md §7 is the engine's part).
+#include <algorithm>
 #include <cstring>
 #include <new>
 
+#include "client/attach/defaults.h"
 #include "client/blocking.h"
 #include "client/endpoint.h"
 #include "client/error_text.h"
@@ -21,8 +23,22 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
                    const unsigned char* nonce, Nanos timeout) {
     if (ended_ != 0) return ended_;
     if (state_ != State::kIdle && state_ != State::kFailed) return ULC_ERR_INVALID;
-    if (job_octets == 0 || job_octets > abi::kJobNameOctetsMax) return ULC_ERR_INVALID;
-    if (size == 0 || size == ULC_RANK_ANY || rank >= size) return ULC_ERR_INVALID;
+    if (job_octets == 0 || job_octets > abi::kJobNameOctetsMax) {
+        set_last_error("the job's name has %zu bytes; give it 1 to %zu (ULC_JOB)", job_octets,
+                       std::size_t{abi::kJobNameOctetsMax});
+        return ULC_ERR_INVALID;
+    }
+    if (size == 0 || size == ULC_RANK_ANY) {
+        set_last_error("a job has 1 to %u ranks, not %u (ULC_SIZE)", ULC_RANK_ANY - 1U, size);
+        return ULC_ERR_INVALID;
+    }
+    if (rank >= size) {
+        set_last_error(
+            "rank %u does not exist in a job of %u: ranks are 0 to %u; correct ULC_RANK or "
+            "ULC_SIZE, or what the program gives instead",
+            rank, size, size - 1U);
+        return ULC_ERR_INVALID;
+    }
     const std::uint32_t block = outbox_.arena().allocate(sizeof(abi::JoinRequest));
     if (block == TxArena::kNone) return ULC_ERR_AGAIN;
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kJoinJob);
@@ -39,6 +55,8 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
     if (nonce != nullptr) std::memcpy(request.nonce, nonce, sizeof request.nonce);
     request.timeout_ns = timeout > 0 && timeout != kNever ? static_cast<std::uint64_t>(timeout) : 0;
     std::memcpy(request.profile, recall_.profile.data(), recall_.profile.size());
+    const Nanos patience = std::max({Nanos{0}, recall_.patience, patience_of_debugging()});
+    request.patience_ns = static_cast<std::uint64_t>(patience);
     std::memcpy(outbox_.arena().at(block), &request, sizeof request);
     record->body.block = {block, sizeof request, sizeof request, 0, 0, 0};
     submitter_.publish();
@@ -53,6 +71,7 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
 
 void Endpoint::prepare_as(const Recall& other) {
     recall_.profile = other.profile;
+    recall_.patience = other.patience;
     set_error_handler(other.handler);
     static_cast<void>(set_rendezvous(other.announce_from, other.held_max));
 }

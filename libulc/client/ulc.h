@@ -123,6 +123,7 @@ typedef struct ulc_request {
  *   "embedded:<vdev string>"                an engine inside this process (needs
  *                                           libulc-engine.so); ';' separates several ports, each of
  *                                           which is a net
+ *   "embedded:udp"                          the same on a UDP socket of any network
  * "%n" in either form becomes rank modulo ULC_NODES if that is set, with the rank that the launcher
  * gave this process.
  *
@@ -135,9 +136,10 @@ typedef struct ulc_request {
 ULC_API int ulc_open(const char* engine, ulc_endpoint** out);
 
 /* Frees the endpoint; NULL is allowed. Data of an endpoint that did not ulc_leave() are still
- * delivered: by a daemon's engine later, by an embedded one at once: at most 12 s, and 12 s more if
- * it is the engine's last endpoint. Requests under way are dropped, not completed: neither they nor
- * their buffers are touched any more. */
+ * delivered: by a daemon's engine later, by an embedded one at once, in at most 12 s, or 24 s if it
+ * is the engine's last endpoint. Requests under way are dropped: neither they nor their buffers are
+ * touched any more. If a process ends without this call, a daemon's engine delivers its messages
+ * for half a second at most before peers get PEER_DIED; an embedded engine may lose them. */
 ULC_API void ulc_close(ulc_endpoint* ep);
 
 /* ---------------------------------------------------------------- jobs */
@@ -146,22 +148,24 @@ ULC_API void ulc_close(ulc_endpoint* ep);
  * --help` lists them), at most 32 bytes, the same at every rank; NULL or "": as the engine is
  * configured. Errors: INVALID (too long, or a job is joined). */
 ULC_API int ulc_set_profile(ulc_endpoint* ep, const char* profile);
+/* Sets the silence of a peer's node, in ns, after which the peer counts as dead for this rank in
+ * later jobs, if it is longer than the engine's --peer-dead. At most an hour counts. A debugger, or
+ * ULC_DEBUG=1 in the environment, makes it ten minutes. Errors: INVALID (negative). */
+ULC_API int ulc_set_patience(ulc_endpoint* ep, int64_t patience_ns);
 
 /* Starts joining `job` (1 … 64 bytes) as `rank` of `size` (1 … 65534). nonce: 16 bytes from the
- * launcher, or NULL. Then poll until ulc_job_state() is ULC_OK. Errors: INVALID, AGAIN (ring
- * full). */
+ * launcher, or NULL. Then poll until ulc_job_state() is ULC_OK. Errors: INVALID, AGAIN. */
 ULC_API int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
                      const unsigned char* nonce);
 
-/* Returns ULC_OK if the job has formed, ULC_ERR_AGAIN while it forms. Else the reason why it failed
- * (JOB_SIZE, RANK_TAKEN, TWO_ROSTERS, TIMEOUT, VERSION, PROFILE), or CLOSED if it ended. */
+/* Returns ULC_OK if the job has formed, ULC_ERR_AGAIN while it forms, CLOSED if it ended. Else why
+ * it failed: JOB_SIZE, RANK_TAKEN, TWO_ROSTERS, TIMEOUT, VERSION, PROFILE, PEER_DIED, PEER_LEFT. */
 ULC_API int ulc_job_state(const ulc_endpoint* ep);
 
 /* Joins a job and waits until it has formed. Blocks, at most timeout_ns. Values left at NULL,
- * ULC_RANK_ANY or 0 come from ULC_JOB, ULC_RANK, ULC_SIZE and ULC_NONCE, as `ulc run` sets them,
- * and the profile from ULC_PROFILE if none was set. Values that these do not give come from the
- * launcher: a PMIx server (mpirun, prte, srun), Hydra (mpiexec) or Slurm's environment. Errors:
- * those of ulc_join() and ulc_job_state(). */
+ * ULC_RANK_ANY or 0 come from ULC_JOB, ULC_RANK, ULC_SIZE and ULC_NONCE, and the profile from
+ * ULC_PROFILE if none was set. The launcher gives what they do not: a PMIx server
+ * (mpirun, prte, srun), Hydra (mpiexec) or Slurm. Errors: those of ulc_join(), ulc_job_state(). */
 ULC_API int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
                           int64_t timeout_ns);
 
@@ -208,8 +212,7 @@ ULC_API int ulc_open_links(ulc_endpoint* ep, uint16_t links);
 ULC_API int ulc_open_links_wait(ulc_endpoint* ep, uint16_t links, int64_t timeout_ns);
 
 /* Fills *out with the address of an endpoint that is open for links. It is valid until the endpoint
- * or its engine ends. Errors: AGAIN (it is being opened), NOT_FORMED (it was not opened), INVALID
- * (it is in a job). */
+ * or its engine ends. Errors: AGAIN (it is being opened), NOT_FORMED, INVALID (it is in a job). */
 ULC_API int ulc_address(const ulc_endpoint* ep, ulc_link_address* out);
 
 /* Starts linking to the endpoint of that address. timeout_ns: 0 means 5 s. When `req` is done, the
@@ -248,8 +251,7 @@ ULC_API int ulc_group_create(ulc_endpoint* ep, const uint16_t* ranks, uint16_t c
  * that are under way at once and have different keys may be started in different orders at
  * different members; those with the same key are started in the same order everywhere. A key may be
  * used again, also while a group of that key exists. Keyed and unkeyed creations are apart. Errors:
- * as ulc_group_create(). Cost: each pair of ranks and key used takes about 100 bytes until the job
- * ends. */
+ * as ulc_group_create(). Cost: about 100 bytes for each pair of ranks and key. */
 ULC_API int ulc_group_create_keyed(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count,
                                    uint64_t key, ulc_request* req);
 /* Forgets a group here. Collective by convention; messages under way must have been received. */
@@ -279,8 +281,7 @@ enum ulc_hold_flag {
  * what had arrived. The other ranks of this node go on without the member too, and it without them.
  * Until this is called, the engine's option hold-told is the limit, and nothing is excluded.
  * Call it before the first multicast: its record waits behind sends that wait.
- * Errors: INVALID, AGAIN (ring full), NOT_FORMED, CLOSED. Threads: the endpoint's. Cost: one
- * record; nothing for each packet. */
+ * Errors: INVALID, AGAIN (ring full), NOT_FORMED, CLOSED. Threads: the endpoint's. */
 ULC_API int ulc_set_hold(ulc_endpoint* ep, int64_t limit_ns, unsigned flags, const uint16_t* keep,
                          unsigned count);
 
@@ -304,8 +305,7 @@ ULC_API int ulc_group_slowest(const ulc_endpoint* ep, ulc_group group, ulc_holde
  * payloads of 64 KiB and more complete only after every receiver's engine has the data. If it is
  * NULL, the payload is copied before the call returns. A payload in memory of ulc_alloc() is not
  * copied by libulc.
- * Errors: AGAIN (ring or arena full), INVALID, NOT_FORMED, PEER_LEFT, PEER_DIED, CLOSED. Cost: one
- * cache line up to 40 bytes. */
+ * Errors: AGAIN (ring or arena full), INVALID, NOT_FORMED, PEER_LEFT, PEER_DIED, CLOSED. */
 ULC_API int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload,
                      size_t length, ulc_request* req);
 

@@ -87,6 +87,17 @@ std::string text_of(const Nonce& nonce) {
     return text;
 }
 
+std::string published(const Nonce& nonce, const std::string& addresses) {
+    return text_of(nonce) + (addresses.empty() ? "" : "," + addresses);
+}
+
+bool read_published(const std::string& text, Place& place) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    place.nonce = nonce_of(text.substr(0, comma));
+    place.addresses = text.substr(std::min(comma + 1, text.size()));
+    return place.nonce.has_value();
+}
+
 std::optional<Nonce> nonce_of(const std::string& text) {
     Nonce nonce{};
     if (text.size() != 2 * nonce.size()) return std::nullopt;
@@ -128,6 +139,7 @@ Outcome by_slurm(Place& place, std::string& reason) {
     place.rank = static_cast<std::uint16_t>(*rank);
     place.size = static_cast<std::uint16_t>(*size);
     place.nonce.reset();
+    place.addresses.clear();
     return Outcome::kFound;
 }
 
@@ -139,6 +151,7 @@ Outcome find_place(Place& place, unsigned timeout_seconds, Asker asker, std::str
     const std::lock_guard<std::mutex> hold(guard);
     if (!found) {
         Place asked;
+        asked.addresses = place.addresses;
         const Outcome outcome = ask(asked, timeout_seconds, asker, reason);
         if (outcome != Outcome::kFound) return outcome;
         found = asked;

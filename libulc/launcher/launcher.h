@@ -7,6 +7,8 @@
 //   Hydra    PMI_RANK, PMI_FD             the key-value space; a random nonce through it (PMI-1)
 //   Slurm    SLURM_PROCID, SLURM_STEP_ID  job and step; the engine of rank 0 makes a nonce
 //
+// Behind the nonce rank 0 publishes the addresses of its engine, if its wire finds no nodes itself.
+//
 // The nonce is random because names of namespaces can be guessed: Open MPI makes them of a process
 // number. It is got by key from rank 0 and not by a PMIx fence, so a rank waits for rank 0 alone,
 // and a rank that does not join delays none.
@@ -26,6 +28,9 @@ struct Place {
     std::uint16_t rank = 0;
     std::uint16_t size = 0;
     std::optional<Nonce> nonce;
+    /// Given: where others can ask for the engine of this process. Found: those of rank 0.
+    /// Printable, without spaces; empty: none.
+    std::string addresses;
 };
 
 enum class Outcome : std::uint8_t {
@@ -43,7 +48,8 @@ enum class Asker : std::uint8_t {
 };
 
 /// Finds the place of this process. Talks to the launcher at the first call in a process, at most
-/// `timeout_seconds`; later calls return what that one found. Thread safe.
+/// `timeout_seconds`; later calls return what that one found. place: all but `addresses` is written
+/// alone. Thread safe.
 [[nodiscard]] Outcome find_place(Place& place, unsigned timeout_seconds, Asker asker,
                                  std::string& reason);
 

@@ -101,23 +101,24 @@ Outcome by_pmi1(Place& place, unsigned timeout_seconds, PmiOwner owner, std::str
     if (space.empty()) return failed("the question for its key-value space");
     if (*rank == 0) {
         const auto nonce = random_nonce();
-        if (!nonce ||
-            hydra
-                .ask("cmd=put kvsname=" + space + " key=ulc-nonce value=" + text_of(*nonce),
-                     "put_result")
-                .empty())
+        if (!nonce || hydra
+                          .ask("cmd=put kvsname=" + space +
+                                   " key=ulc-nonce value=" + published(*nonce, place.addresses),
+                               "put_result")
+                          .empty())
             return failed("rank 0's nonce");
     }
     if (hydra.ask("cmd=barrier_in", "barrier_out").empty()) return failed("the barrier");
-    const auto nonce = nonce_of(Conversation::field(
-        hydra.ask("cmd=get kvsname=" + space + " key=ulc-nonce", "get_result"), "value"));
-    if (!nonce) return failed("the question for the nonce");
+    if (!read_published(
+            Conversation::field(
+                hydra.ask("cmd=get kvsname=" + space + " key=ulc-nonce", "get_result"), "value"),
+            place))
+        return failed("the question for the nonce");
     if (!is_guest && hydra.ask("cmd=finalize", "finalize_ack").empty())
         return failed("the good-bye");
     place.job = job_name("pmi", space);
     place.rank = static_cast<std::uint16_t>(*rank);
     place.size = static_cast<std::uint16_t>(*size);
-    place.nonce = nonce;
     return Outcome::kFound;
 }
 

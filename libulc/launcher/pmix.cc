@@ -94,8 +94,7 @@ public:
         return true;
     }
 
-    [[nodiscard]] bool publish(const Nonce& nonce, std::string& reason) {
-        std::string text = text_of(nonce);
+    [[nodiscard]] bool publish(std::string text, std::string& reason) {
         pmix_value_t value{};
         value.type = PMIX_STRING;
         value.data.string = text.data();
@@ -104,8 +103,8 @@ public:
         return status == PMIX_SUCCESS || fail(reason, "publishing the nonce", status);
     }
 
-    [[nodiscard]] bool nonce_of_rank_0(Nonce& nonce, unsigned timeout_seconds,
-                                       std::string& reason) {
+    /// Gets the nonce of rank 0, and its addresses.
+    [[nodiscard]] bool ask_rank_0(Place& place, unsigned timeout_seconds, std::string& reason) {
         pmix_proc_t first = self_;
         first.rank = 0;
         pmix_info_t limit{};
@@ -123,10 +122,8 @@ public:
         const Value value(raw);
         if (status != PMIX_SUCCESS || value == nullptr || value->type != PMIX_STRING)
             return fail(reason, "asking for the nonce of rank 0", status);
-        const auto read = launcher::nonce_of(value->data.string);
-        if (!read) return fail(reason, "reading the nonce of rank 0", PMIX_ERR_BAD_PARAM);
-        nonce = *read;
-        return true;
+        return read_published(value->data.string, place) ||
+               fail(reason, "reading the nonce of rank 0", PMIX_ERR_BAD_PARAM);
     }
 
     [[nodiscard]] const pmix_proc_t& self() const { return self_; }
@@ -159,22 +156,21 @@ Outcome by_pmix(Place& place, unsigned timeout_seconds, std::string& reason) {
                  " is outside of what a job can have (65534 ranks)";
         return Outcome::kFailed;
     }
-    Nonce nonce{};
     if (self.rank == 0) {
         const auto made = random_nonce();
         if (!made) {
             reason = "no random bytes for a nonce";
             return Outcome::kFailed;
         }
-        nonce = *made;
-        if (size > 1 && !session.publish(nonce, reason)) return Outcome::kFailed;
-    } else if (!session.nonce_of_rank_0(nonce, timeout_seconds, reason)) {
+        place.nonce = *made;
+        if (size > 1 && !session.publish(published(*made, place.addresses), reason))
+            return Outcome::kFailed;
+    } else if (!session.ask_rank_0(place, timeout_seconds, reason)) {
         return Outcome::kFailed;
     }
     place.job = job_name("pmix", {self.nspace, ::strnlen(self.nspace, PMIX_MAX_NSLEN)});
     place.rank = static_cast<std::uint16_t>(self.rank);
     place.size = static_cast<std::uint16_t>(size);
-    place.nonce = nonce;
     return Outcome::kFound;
 }
 

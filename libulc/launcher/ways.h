@@ -25,6 +25,10 @@ inline constexpr std::size_t kJobNameMax = 64;
 [[nodiscard]] std::optional<Nonce> random_nonce();
 [[nodiscard]] std::string text_of(const Nonce& nonce);
 [[nodiscard]] std::optional<Nonce> nonce_of(const std::string& text);
+/// Returns the word of rank 0 for all others: nonce and addresses.
+[[nodiscard]] std::string published(const Nonce& nonce, const std::string& addresses);
+/// Reads that word. False: it has no nonce.
+[[nodiscard]] bool read_published(const std::string& text, Place& place);
 
 /// True if this build can talk to a PMIx server.
 [[nodiscard]] bool pmix_is_built_in();

@@ -207,6 +207,7 @@ int Endpoint::enable() {
         return -FI_ENOCQ;
     if (const int error = ulc_open(nullptr, &ep_); error != ULC_OK) {
         ep_ = nullptr;
+        say("the endpoint cannot be enabled: %s", ulc_last_error_text());
         return -fi_error_of(error);
     }
     ulc_set_error_handler(ep_, tell_of_stopped, this);

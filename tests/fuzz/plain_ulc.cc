@@ -9,9 +9,11 @@
 #include <list>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "base/process_start.h"
+#include "client/ulc_meeting.h"
 #include "client/ulc_memory.h"
 
 struct ulc_message {
@@ -40,6 +42,8 @@ struct ulc_endpoint {
     bool formed = true;
     bool loops = false;
     bool moves_frames = false;
+    bool holds_sends = false;
+    std::vector<ulc_request*> held;
 };
 
 namespace {
@@ -47,6 +51,8 @@ namespace {
 ulc_endpoint* open_one = nullptr;
 ulc_near_process peers_process{};
 int near_error = ULC_OK;
+bool has_endpoints = true;
+bool has_links = false;
 
 constexpr std::uint64_t kProvidersOwn = std::uint64_t{1} << 61;
 constexpr std::uint64_t kWholeMessage = std::uint64_t{1} << 60;
@@ -132,9 +138,18 @@ namespace ulc::fuzz {
 
 void be_in(const ulc_near_process& process) { peers_process = process; }
 void be_near(int error) { near_error = error; }
+void have_endpoints(bool has) { has_endpoints = has; }
+void have_links(bool has) { has_links = has; }
 void form() { open_one->formed = true; }
 void move_frames(bool moves) { open_one->moves_frames = moves; }
 void loop_back() { open_one->loops = true; }
+void hold_sends(bool holds) {
+    ulc_endpoint& ep = *open_one;
+    ep.holds_sends = holds;
+    if (holds) return;
+    for (ulc_request* request : std::exchange(ep.held, {}))
+        complete(ep, request, {});
+}
 void unform() { open_one->formed = false; }
 
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes) {
@@ -168,7 +183,7 @@ std::uint64_t malformed_taken() { return open_one->malformed_taken; }
 extern "C" {
 
 int ulc_open(const char*, ulc_endpoint** out) {
-    if (open_one != nullptr) return ULC_ERR_LIMIT;  // there are no links
+    if (open_one != nullptr || !has_endpoints) return ULC_ERR_LIMIT;
     *out = open_one = new ulc_endpoint;
     return ULC_OK;
 }
@@ -177,7 +192,13 @@ void ulc_close(ulc_endpoint* ep) {
     open_one = nullptr;
 }
 void ulc_set_error_handler(ulc_endpoint*, ulc_error_handler, void*) {}
+int ulc_set_patience(ulc_endpoint*, int64_t) { return ULC_OK; }
 int ulc_set_rendezvous(ulc_endpoint*, uint64_t, uint64_t) { return ULC_OK; }
+int ulc_meeting(ulc_endpoint*, char* text, size_t) {
+    *text = '\0';
+    return ULC_OK;
+}
+int ulc_meet(ulc_endpoint*, const char*) { return ULC_OK; }
 int ulc_near_prepare(ulc_endpoint*) { return ULC_OK; }
 int ulc_near_peer(ulc_endpoint*, uint16_t) { return ULC_OK; }
 int ulc_near_processes(ulc_endpoint*, uint16_t, ulc_near_process* self, ulc_near_process* other) {
@@ -186,7 +207,10 @@ int ulc_near_processes(ulc_endpoint*, uint16_t, ulc_near_process* self, ulc_near
     if (peers_process.pid != 0) *other = peers_process;
     return near_error;
 }
-int ulc_open_links_wait(ulc_endpoint*, uint16_t, int64_t) { return ULC_ERR_UNSUPPORTED; }
+int ulc_open_links_wait(ulc_endpoint*, uint16_t, int64_t) {
+    return has_links ? ULC_OK : ULC_ERR_UNSUPPORTED;
+}
+const char* ulc_last_error_text() { return ulc::fuzz::kNoEndpoint; }
 int ulc_address(const ulc_endpoint*, ulc_link_address*) { return ULC_ERR_INVALID; }
 int ulc_link(ulc_endpoint*, const ulc_link_address*, int64_t, ulc_request*) {
     return ULC_ERR_UNSUPPORTED;
@@ -210,7 +234,10 @@ int ulc_sendv(ulc_endpoint* ep, uint16_t to, uint64_t tag, const ulc_piece* piec
     if (req != nullptr) {
         ep->collected.erase(req);
         ep->done.erase(req);
-        complete(*ep, req, {});
+        if (ep->holds_sends)
+            ep->held.push_back(req);
+        else
+            complete(*ep, req, {});
     }
     const bool loops = ep->loops && to == ulc::fuzz::kRank;
     if (req != nullptr && !loops) return ULC_OK;
@@ -304,7 +331,7 @@ int ulc_cancel(ulc_endpoint* ep, ulc_request* req) {
 // Messages are whole when they arrive, so a receive that has matched is done.
 int ulc_abandon(ulc_endpoint* ep, ulc_request* req) { return ulc_cancel(ep, req); }
 
-// Sends are done when they are started.
+// A send that is not done cannot be moved.
 int ulc_move_payload(ulc_endpoint*, ulc_request*, void*, size_t) { return ULC_ERR_AGAIN; }
 
 int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status) {

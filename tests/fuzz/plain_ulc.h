@@ -25,11 +25,20 @@ void be_in(const ulc_near_process& process);
 /// The engine says from now on whether peers are near: ULC_OK, or an error of ulc_near_processes().
 void be_near(int error);
 
+/// The engine gives one endpoint, and no links, unless these say otherwise.
+void have_endpoints(bool has);
+void have_links(bool has);
+/// The words of an engine that gives none.
+inline constexpr char kNoEndpoint[] = "all endpoints are in use; start the engine with more";
+
 /// A message arrives at the open endpoint. Nothing arrives while its job forms.
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes);
 
 /// Messages of the open endpoint to its own rank arrive from now on.
 void loop_back();
+
+/// Messages with a request are not done when they are sent, until this says otherwise.
+void hold_sends(bool holds);
 
 /// Polls move frames of a long message from now on, which completes nothing; or no more.
 void move_frames(bool moves);

@@ -132,6 +132,11 @@ Err connect_to(const char* path, Link& link) {
                            path);
             return Err::kNoEngine;
         case ECONNREFUSED:
+            if (struct stat info{}; stat(path, &info) == 0 && !S_ISSOCK(info.st_mode)) {
+                set_last_error("%s: this is no socket; set ULC_ENGINE to that of a ulc-engine",
+                               path);
+                return Err::kNoEngine;
+            }
             set_last_error(
                 "%s: no process listens there, its engine has ended; start ulc-engine again", path);
             return Err::kNoEngine;

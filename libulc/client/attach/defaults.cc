@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "client/attach/defaults.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +17,7 @@ namespace {
 
 constexpr char kNodeMark[] = "%n";
 constexpr std::uint64_t kNodesMax = 65534;
+constexpr std::uint64_t kSizeMax = ULC_RANK_ANY - 1U;
 constexpr std::int64_t kLauncherSecondsMax = 60;
 
 /// Reads 32 hexadecimal digits as 16 bytes.
@@ -28,8 +32,23 @@ bool parse_nonce(const char* text, unsigned char* out) {
     return true;
 }
 
+/// Reads a variable if it is set. Returns false if it has another value than `least` … `most`.
+bool take_number(const char* name, std::uint64_t least, std::uint64_t most, std::uint16_t& out) {
+    std::uint64_t number = 0;
+    if (env(name) == nullptr) return true;
+    if (!env_number(name, most, number) || number < least) {
+        set_last_error("%s=%s is no number from %llu to %llu; set it to one, or unset it", name,
+                       env(name), static_cast<unsigned long long>(least),
+                       static_cast<unsigned long long>(most));
+        return false;
+    }
+    out = static_cast<std::uint16_t>(number);
+    return true;
+}
+
 bool ask_launcher(JoinPlace& place, Nanos timeout) {
     launcher::Place found;
+    found.addresses = place.own_addresses;
     std::string reason;
     const auto seconds = std::clamp<std::int64_t>(timeout / kSecond, 1, kLauncherSecondsMax);
     switch (launcher::find_place(found, static_cast<unsigned>(seconds), launcher::Asker::kProgram,
@@ -49,6 +68,7 @@ bool ask_launcher(JoinPlace& place, Nanos timeout) {
     if (place.job.empty()) place.job = found.job;
     if (place.rank == ULC_RANK_ANY) place.rank = found.rank;
     if (place.size == 0) place.size = found.size;
+    place.rank_0_addresses = found.addresses;
     if (all_its && !place.has_nonce && found.nonce) {
         std::memcpy(place.nonce, found.nonce->data(), sizeof place.nonce);
         place.has_nonce = true;
@@ -63,6 +83,20 @@ const char* env(const char* name) {
     return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
+Nanos patience_of_debugging() noexcept {
+    constexpr Nanos kDebugging = 600 * kSecond;
+    if (const char* wanted = env("ULC_DEBUG"); wanted != nullptr)
+        return std::strcmp(wanted, "0") == 0 ? 0 : kDebugging;
+    // The field is a number near the start of the file: "TracerPid:\t0".
+    char text[2048] = {};
+    const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    const ssize_t octets = read(file, text, sizeof text - 1);
+    close(file);
+    const char* tracer = octets > 0 ? std::strstr(text, "TracerPid:") : nullptr;
+    return tracer != nullptr && std::strtoul(tracer + 10, nullptr, 10) != 0 ? kDebugging : 0;
+}
+
 bool env_number(const char* name, std::uint64_t most, std::uint64_t& out) {
     const char* value = env(name);
     if (value == nullptr) return false;
@@ -74,12 +108,10 @@ bool env_number(const char* name, std::uint64_t most, std::uint64_t& out) {
 }
 
 bool complete_place(JoinPlace& place, Nanos timeout) {
-    std::uint64_t number = 0;
     if (const char* job = env("ULC_JOB"); place.job.empty() && job != nullptr) place.job = job;
-    if (place.rank == ULC_RANK_ANY && env_number("ULC_RANK", ULC_RANK_ANY - 1U, number))
-        place.rank = static_cast<std::uint16_t>(number);
-    if (place.size == 0 && env_number("ULC_SIZE", ULC_RANK_ANY - 1U, number))
-        place.size = static_cast<std::uint16_t>(number);
+    if (place.rank == ULC_RANK_ANY && !take_number("ULC_RANK", 0, kSizeMax - 1, place.rank))
+        return false;
+    if (place.size == 0 && !take_number("ULC_SIZE", 1, kSizeMax, place.size)) return false;
     if (const char* given = env("ULC_NONCE"); given != nullptr) {
         if (!parse_nonce(given, place.nonce)) {
             set_last_error("ULC_NONCE is not 32 hexadecimal digits");
@@ -93,9 +125,10 @@ bool complete_place(JoinPlace& place, Nanos timeout) {
 
 bool choose_node(std::string& engine) {
     std::size_t at = engine.find(kNodeMark);
-    std::uint64_t nodes = 0;
-    if (at == std::string::npos || !env_number("ULC_NODES", kNodesMax, nodes) || nodes == 0)
-        return true;
+    std::uint16_t nodes = 0;
+    if (at == std::string::npos) return true;
+    if (!take_number("ULC_NODES", 1, kNodesMax, nodes)) return false;
+    if (nodes == 0) return true;
     const auto rank = launcher::rank_in_environment();
     if (!rank) {
         set_last_error(
@@ -107,9 +140,9 @@ bool choose_node(std::string& engine) {
     // An engine inside a process is a node: two processes cannot be the same one.
     if (engine.starts_with("embedded:") && *rank >= nodes) {
         set_last_error(
-            "rank %u has no node: each process is one, and there are %llu; use ulc cluster "
+            "rank %u has no node: each process is one, and there are %u; use ulc cluster "
             "--embedded --nodes %u or more",
-            *rank, static_cast<unsigned long long>(nodes), *rank + 1);
+            *rank, nodes, *rank + 1);
         return false;
     }
     const std::string node = std::to_string(*rank % nodes);

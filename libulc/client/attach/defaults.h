@@ -11,6 +11,9 @@ namespace ulc::client {
 
 /// Returns the variable's value; nullptr if it is not set or empty.
 [[nodiscard]] const char* env(const char* name);
+/// Returns how long peers wait for a process that is debugged, by ULC_DEBUG=1 or because another
+/// process traces this one; 0: it is not.
+[[nodiscard]] Nanos patience_of_debugging() noexcept;
 /// Reads a number within [0, most] from the environment; false: it is not one.
 [[nodiscard]] bool env_number(const char* name, std::uint64_t most, std::uint64_t& out);
 
@@ -21,6 +24,10 @@ struct JoinPlace {
     std::uint16_t size = 0;  ///< 0: to be found
     bool has_nonce = false;
     unsigned char nonce[16] = {};
+    /// Addresses by which engines of other nodes find this process's, "10.0.0.5:4001,…"; empty: no
+    /// such word is needed. The launcher tells it to the others if this is rank 0.
+    std::string own_addresses;
+    std::string rank_0_addresses;  ///< empty: the launcher gave none
 };
 
 /// Completes job, rank (ULC_RANK_ANY: to be found) and size: first from ULC_JOB, ULC_RANK,

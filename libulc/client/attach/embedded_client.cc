@@ -68,6 +68,16 @@ int forget_place(void* context, std::uint16_t source, const abi::Place& place) n
     return link->entry->forget_place(link->engine, link->endpoint, source, &place);
 }
 
+int addresses(void* context, char* text, std::uint32_t octets) {
+    auto* link = static_cast<Link*>(context);
+    return link->entry->addresses(link->engine, text, octets);
+}
+
+int meet(void* context, const char* addresses) {
+    auto* link = static_cast<Link*>(context);
+    return link->entry->meet(link->engine, addresses);
+}
+
 void computes(void* context, bool begins) noexcept {
     auto* link = static_cast<Link*>(context);
     link->entry->computes(link->engine, begins ? 1 : 0);
@@ -162,6 +172,8 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         hooks.interrupts = interrupts;
         hooks.lend_frames = lend_frames;
         hooks.forget_place = forget_place;
+        hooks.addresses = addresses;
+        hooks.meet = meet;
         hooks.computes = computes;
         hooks.now = monotonic_now;
         hooks.close = close_link;

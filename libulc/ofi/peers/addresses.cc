@@ -25,6 +25,8 @@ fi_addr_t AddressVector::add(const Address& address) {
         slots_[index] = {address, true};
     }
     indices_.try_emplace(Job::identity_of(address), index);
+    for (Endpoint* endpoint : endpoints_)
+        endpoint->peers().meet(address);
     return index;
 }
 

@@ -20,7 +20,14 @@ class AddressVector : public fid_av {
 public:
     AddressVector(Domain& in, fi_av_type type) noexcept : fid_av{}, domain(in), type_(type) {}
 
-    /// Adds an address. May throw std::bad_alloc.
+    /// Calls visit(address) for each.
+    template <typename Visit>
+    void each(Visit visit) const {
+        const std::lock_guard hold(mutex_);
+        for (const Slot& slot : slots_)
+            if (slot.used) visit(slot.address);
+    }
+    /// Adds an address, and tells the endpoints. May throw std::bad_alloc.
     [[nodiscard]] fi_addr_t add(const Address& address);
     /// Removes an address; false: it is not there.
     [[nodiscard]] bool remove(fi_addr_t index) noexcept;

@@ -15,7 +15,7 @@ namespace ulc::ofi {
 namespace {
 
 constexpr char kMagic[4] = {'U', 'L', 'C', 'J'};
-constexpr std::uint16_t kVersion = 2;
+constexpr std::uint16_t kVersion = 3;
 constexpr unsigned kLauncherSecondsMax = 30;
 constexpr unsigned long kSizeMax = 65534;
 /// Letters left by ".ofi." and a number in the 64 that a job's name may have.
@@ -50,6 +50,12 @@ std::optional<launcher::Nonce> nonce_in(const char* text) noexcept {
 std::optional<Job> find(std::string& reason) {
     launcher::Place place;
     const char* name = variable("ULC_JOB");
+    for (const char* number : {"ULC_RANK", "ULC_SIZE"}) {
+        if (variable(number) == nullptr || number_in(number)) continue;
+        reason = std::string(number) + "=" + variable(number) + " is no number up to " +
+                 std::to_string(kSizeMax) + "; set it to one, or unset it";
+        return std::nullopt;
+    }
     const auto rank = number_in("ULC_RANK");
     const auto size = number_in("ULC_SIZE");
     if (name != nullptr && rank && size) {
@@ -70,8 +76,8 @@ std::optional<Job> find(std::string& reason) {
         return std::nullopt;
     }
     if (place.rank >= place.size) {
-        reason = "rank " + std::to_string(place.rank) + " is not below the size of its job, " +
-                 std::to_string(place.size);
+        reason = "rank " + std::to_string(place.rank) + " does not exist in a job of " +
+                 std::to_string(place.size) + "; correct ULC_RANK or ULC_SIZE";
         return std::nullopt;
     }
     return Job(place.job, place.rank, place.size, place.nonce);
@@ -99,7 +105,8 @@ const Job* Job::of_process(std::string* reason) {
 }
 
 bool Job::is_shown() noexcept {
-    if (variable("ULC_JOB") != nullptr) return number_in("ULC_RANK") && number_in("ULC_SIZE");
+    if (variable("ULC_JOB") != nullptr)
+        return variable("ULC_RANK") != nullptr && variable("ULC_SIZE") != nullptr;
     return launcher::rank_in_environment().has_value();
 }
 
@@ -148,7 +155,7 @@ bool Job::has_member(const Address& address, std::uint32_t endpoint) const noexc
 }
 
 Address Job::identity_of(Address address) noexcept {
-    std::fill(address.begin() + offsetof(AddressFields, reserved), address.end(), 0);
+    std::fill(address.begin() + offsetof(AddressFields, meeting_ip), address.end(), 0);
     return address;
 }
 

@@ -2,15 +2,17 @@
 // The job of this process, as its launcher shows it, and the addresses of endpoints in it.
 //
 // Endpoint number n of every rank joins the job "<name>.ofi.<n>". An address of an endpoint, 64
-// bytes, big-endian:
+// bytes, the most that Open MPI takes, big-endian:
 //
 //   bytes 0-3     "ULCJ"
-//   bytes 4-5     version, 2
+//   bytes 4-5     version, 3
 //   bytes 6-7     rank
 //   bytes 8-11    number of the endpoint in its process
 //   bytes 12-19   hash of the job's name
 //   bytes 20-23   hash of the job's nonce: an earlier job of that name has another
-//   bytes 24-31   zero; ignored
+//   bytes 24-29   IPv4 address and port by which engines inside processes find each other
+//                 (ulc_meeting.h); zero: none
+//   bytes 30-31   zero; ignored
 //   bytes 32-63   address for links (ulc.h), by which endpoints of other jobs reach this one; zero:
 //                 they cannot
 #pragma once
@@ -35,7 +37,9 @@ struct AddressFields {
     Be32 endpoint;
     Be64 job;
     Be32 life;
-    Be64 reserved;
+    unsigned char meeting_ip[4];
+    Be16 meeting_port;
+    Be16 reserved;
     unsigned char link[32];
 };
 static_assert(sizeof(AddressFields) == kAddressBytes && alignof(AddressFields) == 1);

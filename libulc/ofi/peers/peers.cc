@@ -4,10 +4,13 @@
 #include <rdma/fi_errno.h>
 
 #include <cstddef>
+#include <cstdio>
+#include <cstring>
 #include <new>
 #include <string>
 
 #include "client/near/ulc_near.h"
+#include "client/ulc_meeting.h"
 #include "ofi/queues/completions.h"
 #include "ofi/say.h"
 
@@ -15,6 +18,8 @@ namespace ulc::ofi {
 namespace {
 
 constexpr Nanos kLeaveMax = 10 * kSecond;
+/// Ranks of MPI share busy processors, and one that counts as dead ends the job.
+constexpr Nanos kPatience = 15 * kSecond;
 constexpr int kJoinTries = 1000;
 
 /// The number of the next endpoint of this process. Numbers are not used again: the other ranks
@@ -71,12 +76,14 @@ int Peers::join(ulc_endpoint* ep, const AddressVector& addresses) {
     by_rank_.assign(job_->size(), FI_ADDR_NOTAVAIL);
     // With an engine in this process there is no such way, and no peer is near.
     static_cast<void>(ulc_near_prepare(ep));
+    static_cast<void>(ulc_set_patience(ep, kPatience));
     const std::string name = job_->name_for(number_);
     int error = ULC_ERR_AGAIN;
     for (int i = 0; i < kJoinTries && error == ULC_ERR_AGAIN; ++i) {
         error = ulc_join(ep, name.c_str(), job_->rank(), job_->size(), job_->nonce());
         if (error == ULC_ERR_AGAIN) static_cast<void>(ulc_wait(ep, kMillisecond));
     }
+    addresses.each([this](const Address& peer) { meet(peer); });
     if (error == ULC_OK) strangers_.open(job_->ranks_here());
     return -fi_error_of(error);
 }
@@ -147,7 +154,33 @@ void Peers::forget(fi_addr_t address) noexcept {
 Address Peers::own_address() const noexcept {
     Address own = job_->address_of(job_->rank(), number_);
     strangers_.put_address(own.data() + offsetof(AddressFields, link));
+    put_meeting(own);
     return own;
+}
+
+/// Writes the first IPv4 address of ulc_meeting(), if there is one. The others do not fit.
+void Peers::put_meeting(Address& own) const noexcept {
+    char text[ULC_MEETING_MAX] = "";
+    static_cast<void>(ulc_meeting(ep_, text, sizeof text));
+    AddressFields fields = Job::fields_of(own);
+    unsigned port = 0;
+    unsigned char* const ip = fields.meeting_ip;
+    if (std::sscanf(text, "%hhu.%hhu.%hhu.%hhu:%u", ip, ip + 1, ip + 2, ip + 3, &port) != 5) return;
+    fields.meeting_port = static_cast<std::uint16_t>(port);
+    std::memcpy(own.data(), &fields, sizeof fields);
+}
+
+// All engines of a job ask that of rank 0, by which they find each other. Those of other jobs are
+// asked one by one.
+void Peers::meet(const Address& peer) const noexcept {
+    const AddressFields fields = Job::fields_of(peer);
+    if (ep_ == nullptr || (job_->has_member(peer, number_) && fields.rank != 0)) return;
+    const unsigned port = fields.meeting_port;
+    if (port == 0) return;
+    const unsigned char* const ip = fields.meeting_ip;
+    char text[32] = "";
+    std::snprintf(text, sizeof text, "%u.%u.%u.%u:%u", ip[0], ip[1], ip[2], ip[3], port);
+    static_cast<void>(ulc_meet(ep_, text));
 }
 
 }  // namespace ulc::ofi

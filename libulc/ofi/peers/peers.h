@@ -39,6 +39,8 @@ public:
     [[nodiscard]] bool is_near(Rank rank) const noexcept;
     /// Returns the address of a rank; FI_ADDR_NOTAVAIL: it is not in the address vector.
     [[nodiscard]] fi_addr_t address_of(Rank rank) noexcept;
+    /// An address was added to the vector: ours may have to ask its engine (ulc_meeting.h).
+    void meet(const Address& peer) const noexcept;
     /// The address was removed from the vector.
     void forget(fi_addr_t address) noexcept;
 
@@ -47,6 +49,7 @@ public:
     [[nodiscard]] Strangers& strangers() noexcept { return strangers_; }
 
 private:
+    void put_meeting(Address& own) const noexcept;
     [[nodiscard]] int look_at_state() noexcept;
     [[nodiscard]] int learn(fi_addr_t address, Rank& rank) noexcept;
     void remember(fi_addr_t address, const Address& peer);

@@ -54,7 +54,7 @@ void Strangers::put_address(unsigned char* out) const noexcept {
 
 int Strangers::rank_of(fi_addr_t address, const Address& peer, Rank& rank) {
     if (ep_ == nullptr) {
-        say("an address was refused: %s", kNoLinks);
+        if (!std::exchange(told_, true)) say("an address was refused: %s", kNoLinks);
         return -FI_EHOSTUNREACH;
     }
     auto known = links_.find(address);

@@ -24,14 +24,14 @@ namespace ulc::ofi {
 using Rank = std::uint32_t;
 inline constexpr Rank kStranger = 1U << 16;
 
-/// An engine has 64 endpoints by default, of which a user holds 57 at most. A rank may have three:
-/// one in its job, one for links, and that of coll/mpi. Two jobs of this many ranks fit.
-inline constexpr unsigned kRanksHereMax = 8;
+/// An engine has at least 512 endpoints by default, of which a user holds 448 at most. A rank may
+/// have three: one in its job, one for links, and that of coll/mpi. Two such jobs fit.
+inline constexpr unsigned kRanksHereMax = 64;
 /// The reason why an address without a link cannot be reached, and what to do.
 inline constexpr char kNoLinks[] =
-    "its endpoint is in another job, and there are no links between the two; start at most 8 ranks "
-    "of a job on a node, or let MPI use TCP: unset OMPI_MCA_pml OMPI_MCA_mtl";
-static_assert(kRanksHereMax == 8, "the sentence above says 8");
+    "its endpoint is in another job, and there are no links between the two; start at most 64 "
+    "ranks of a job on a node, or let MPI use TCP: unset OMPI_MCA_pml OMPI_MCA_mtl";
+static_assert(kRanksHereMax == 64, "the sentence above says 64");
 
 [[nodiscard]] constexpr bool is_stranger(Rank rank) noexcept { return (rank & kStranger) != 0; }
 /// Returns the number by which libulc knows the peer.
@@ -82,6 +82,7 @@ private:
 
     ulc_endpoint* ep_ = nullptr;
     bool in_use_ = false;
+    bool told_ = false;      ///< a sentence said that there are no links
     bool prepared_ = false;  ///< links to peers of this node may have rings
     unsigned skipped_ = 0;
     std::unordered_map<fi_addr_t, std::unique_ptr<Link>> links_;

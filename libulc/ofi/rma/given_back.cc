@@ -7,8 +7,10 @@
 //   local memory is closed  answers to reads and fetches: the receive is taken back. The operation
 //                           completes with its answer, whose data are dropped and counted.
 //
-// A peer can neither hold up fi_close() nor write to memory after it. If an embedded engine is
-// stuck with a receive, the memory stays in use.
+// No peer writes to memory after fi_close(). A peer that takes none of the data that it asked for
+// delays fi_close() by 10 s (kCloseMax in memory.cc) if an embedded engine reads the region itself
+// or if the replies under way exceed kCopiedMax. fi_close() then fails, as it does if an embedded
+// engine is stuck with a receive, and the memory stays in use.
 #include <cstring>
 #include <new>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hash table for keys that strangers choose (base/tables/keyed_index.h), against std::map. A
-// search looks at few places, whatever the keys.
+// base/tables/keyed_index.h: against std::map, and what a search costs.
 #include "base/tables/keyed_index.h"
 
 #include <gtest/gtest.h>

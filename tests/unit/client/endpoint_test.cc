@@ -20,6 +20,32 @@ using abi::SubmitKind;
 
 using Client = ClientTest;
 
+// ---------------------------------------------------------------- joining
+
+TEST_F(Client, a_join_says_how_long_the_rank_waits_for_silent_nodes) {
+    EXPECT_EQ(ulc_set_patience(nullptr, 1), ULC_ERR_INVALID);
+    EXPECT_EQ(ulc_set_patience(ep, -1), ULC_ERR_INVALID);
+    ASSERT_EQ(ulc_set_patience(ep, 15 * kSecond), ULC_OK);
+    unsetenv("ULC_DEBUG");
+    std::vector<std::uint64_t> seen;
+    for (const char* debug : {"", "1", "0"}) {
+        if (*debug != '\0') setenv("ULC_DEBUG", debug, 1);
+        ASSERT_EQ(ulc_join(ep, "job", 1, 2, nullptr), ULC_OK);
+        const auto record = engine.take(SubmitKind::kJoinJob);
+        ASSERT_TRUE(record.has_value());
+        abi::JoinRequest request;
+        std::memcpy(&request, engine.region.tx(record->body.block.offset, sizeof request),
+                    sizeof request);
+        seen.push_back(request.patience_ns);
+        engine.claim(abi::CompletionKind::kJobFailed).status = ULC_ERR_TIMEOUT;
+        engine.completions.publish();
+        ASSERT_EQ(ulc_poll(ep), 1);
+    }
+    unsetenv("ULC_DEBUG");
+    const auto own = static_cast<std::uint64_t>(15 * kSecond);
+    EXPECT_EQ(seen, (std::vector<std::uint64_t>{own, 40 * own, own}));
+}
+
 // ---------------------------------------------------------------- sending
 
 TEST_F(Client, nothing_is_sent_before_the_job_has_formed) {

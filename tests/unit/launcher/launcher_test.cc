@@ -178,6 +178,22 @@ TEST_F(UnderHydra, a_rank_gets_the_nonce_of_rank_0_and_says_good_bye) {
     EXPECT_EQ(heard.back(), "cmd=finalize");
 }
 
+TEST_F(UnderHydra, rank_0_tells_the_others_where_its_engine_can_be_asked) {
+    Hydra hydra;
+    hydra.serve();
+    start(0, hydra.theirs);
+    place.addresses = "10.0.0.5:4001,192.168.0.5:4001";
+    ASSERT_EQ(by_pmi1(place, 20, PmiOwner::kMpi, reason), Outcome::kFound) << reason;
+    EXPECT_EQ(hydra.put, text_of(*place.nonce) + ",10.0.0.5:4001,192.168.0.5:4001");
+    Place other;
+    other.addresses = "10.0.0.6:4001";
+    start(2, hydra.theirs);
+    ASSERT_EQ(by_pmi1(other, 20, PmiOwner::kMpi, reason), Outcome::kFound) << reason;
+    EXPECT_EQ(other.nonce, place.nonce);
+    EXPECT_EQ(other.addresses, "10.0.0.5:4001,192.168.0.5:4001");
+    EXPECT_FALSE(read_published("10.0.0.5:4001", other));
+}
+
 // The connection is an MPI's, which greeted and says good-bye itself: either by us would end its
 // conversation.
 TEST_F(UnderHydra, a_guest_of_the_mpi_neither_greets_nor_says_good_bye) {

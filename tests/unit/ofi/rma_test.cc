@@ -257,6 +257,20 @@ TEST_F(RmaTest, a_write_that_was_granted_neither_delays_the_close_nor_touches_th
               0);
 }
 
+TEST_F(RmaTest, memory_stays_in_use_until_a_reply_from_it_is_sent) {
+    fuzz::hold_sends(true);
+    request(made(RmaKind::kRead, 1, 5000), 0);
+    int waits = 0;
+    while_it_waits = [&waits] {
+        if (++waits == 3) fuzz::hold_sends(false);
+    };
+    EXPECT_EQ(fi_close(&region_->fid), 0);
+    while_it_waits = nullptr;
+    EXPECT_GE(waits, 3);
+    EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &region_, nullptr),
+              0);
+}
+
 TEST_F(RmaTest, writes_that_were_withdrawn_count_for_their_source_until_their_data_come) {
     for (std::size_t i = 0; i < kRmaHeldMax; ++i)
         request(made(RmaKind::kLongWrite, i, 5000), 0);
