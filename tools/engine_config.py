@@ -18,6 +18,7 @@ HEAD = """\
 #
 # Each option shows its default, or an example where there is none. Remove the '#' at the head of a
 # line to change it, then run: systemctl restart ulc-engine@NAME
+# Times may have a unit, in quotes: peer-dead = "5s"
 # An engine needs a device. All else may stay as it is. See also: man ulc-engine
 """
 # Shown for options whose default is no value.

@@ -13,7 +13,7 @@ STRING = r'"((?:[^"\\]|\\.)*)"'
 OPTION = re.compile(r"^ULC_OPTION\(" + STRING + r", (\w+), (\w+), (.*?), " + STRING +
                     r", (.*?), (.*?), " + STRING + r"\)$")
 SECTION = re.compile(r"^// --- (.*)$")
-VALUES = {"u32": "N", "nanos": "N", "text": "TEXT", "list": "TEXT", "flag": ""}
+VALUES = {"u32": "N", "nanos": "TIME", "text": "TEXT", "list": "TEXT", "flag": ""}
 
 
 def roff(text):

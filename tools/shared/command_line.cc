@@ -6,7 +6,68 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/text/nearest.h"
+#include "base/text/quantity.h"
+
 namespace ulc::tools {
+namespace {
+
+/// Returns the command that was being parsed: the last one named.
+const CLI::App& command_of(const CLI::App& app) {
+    const auto parsed = app.get_subcommands();
+    return parsed.empty() ? app : command_of(*parsed.front());
+}
+
+std::string name_of(const CLI::App& app) {
+    const CLI::App* parent = app.get_parent();
+    return parent == nullptr ? app.get_name() : name_of(*parent) + " " + app.get_name();
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& words) {
+    const std::string meant = nearest_word(word, words);
+    return meant.empty() ? "" : "; did you mean " + meant + "?";
+}
+
+std::string no_such_option(const CLI::App& app, const std::string& word) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& name : option->get_lnames())
+            names.push_back("--" + name);
+    const std::string name = word.substr(0, word.find('='));
+    return "there is no option " + name + did_you_mean(name, names);
+}
+
+std::string no_such_command(const CLI::App& app, const std::string& word) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(command->get_name());
+    std::string all;
+    for (const std::string& name : names)
+        all += (all.empty() ? "" : ", ") + name;
+    if (word.empty()) return "say which command to run: " + all;
+    const std::string meant = did_you_mean(word, names);
+    return "there is no command " + word + (meant.empty() ? "; there are " + all : meant);
+}
+
+/// Returns the line that explains why a command line was not understood.
+std::string explain(const CLI::App* root, const CLI::Error& error) {
+    const CLI::App& command = command_of(*root);
+    const std::vector<std::string> rest = root->remaining(true);
+    const std::string word = rest.empty() ? "" : rest.front();
+    const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const bool names_command = command.get_require_subcommand_min() > 0;
+    std::string text = error.what();
+    if (word.starts_with('-') && (names_command || is_extra)) {
+        text = no_such_option(command, word);
+    } else if (names_command) {
+        text = no_such_command(command, word);
+    } else if (is_extra) {
+        text = "one word too many: " + word;
+    }
+    return name_of(command) + ": " + text + "\nSee: " + name_of(command) + " --help\n";
+}
+
+}  // namespace
 
 const Option& Option::required() const {
     option_->required();
@@ -25,6 +86,31 @@ template const Option& Option::range(double, double) const;
 
 const Option& Option::one_of(std::vector<std::string> words) const {
     option_->check(CLI::IsMember(std::move(words)));
+    return *this;
+}
+
+const Option& Option::time(Nanos unit, Nanos low, Nanos high, bool or_none) const {
+    const TimeBounds bounds{.unit = unit, .low = low, .high = high};
+    const auto read = [bounds, or_none](std::string& text) {
+        Nanos time = 0;
+        std::string fault = or_none && text == "0" ? "" : read_time(text, bounds, time);
+        if (fault.empty())
+            text = std::to_string(static_cast<long double>(time) /
+                                  static_cast<long double>(bounds.unit));
+        return fault;
+    };
+    option_->transform(CLI::Validator(read, ""))->type_name("TIME");
+    return *this;
+}
+
+const Option& Option::rate(std::uint64_t low, std::uint64_t high) const {
+    const auto read = [low, high](std::string& text) {
+        std::uint64_t bits = 0;
+        std::string fault = read_rate(text, low, high, bits);
+        if (fault.empty()) text = std::to_string(bits);
+        return fault;
+    };
+    option_->transform(CLI::Validator(read, ""))->type_name("RATE");
     return *this;
 }
 
@@ -123,6 +209,10 @@ void Command::prefix_command() { app_->prefix_command(); }
 
 std::vector<std::string> Command::remaining() const { return app_->remaining(); }
 
+std::string Command::no_such_option(const std::string& word) const {
+    return tools::no_such_option(*app_, word);
+}
+
 void Command::drop_help() { app_->set_help_flag(); }
 
 bool Command::is_parsed() const { return app_->parsed(); }
@@ -130,6 +220,7 @@ bool Command::is_parsed() const { return app_->parsed(); }
 CommandLine::CommandLine(const std::string& description, const std::string& name)
     : Command(nullptr), root_(std::make_unique<CLI::App>(description, name)) {
     app_ = root_.get();
+    app_->failure_message(explain);
 }
 
 CommandLine::~CommandLine() = default;

@@ -4,11 +4,14 @@
 // seconds more to compile. Used by `ulc`, `ulc-sim` and the applications under bench/.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/units.h"
 
 namespace CLI {
 class App;
@@ -28,6 +31,11 @@ public:
     template <typename Number>
     const Option& range(Number low, Number high) const;
     const Option& one_of(std::vector<std::string> words) const;
+    /// Accepts a time with its unit, from `low` to `high`, and 0 if `or_none`. The value, a double,
+    /// is in `unit`, which a number without a unit has too.
+    const Option& time(Nanos unit, Nanos low, Nanos high, bool or_none = false) const;
+    /// Accepts a rate with its unit. The value is in bits a second.
+    const Option& rate(std::uint64_t low, std::uint64_t high) const;
     /// `fault` returns what is wrong with a word, or nothing.
     const Option& check(std::function<std::string(const std::string&)> fault) const;
     /// The heading of --help under which the option stands.
@@ -69,6 +77,9 @@ public:
     /// Leaves all from the first word that is no option to another program: remaining().
     void prefix_command();
     [[nodiscard]] std::vector<std::string> remaining() const;
+    /// Returns what a word that looks like an option, and is none of this command, is called by:
+    /// "there is no option --raet; did you mean --rate?".
+    [[nodiscard]] std::string no_such_option(const std::string& word) const;
     /// --help is not the command's own.
     void drop_help();
     [[nodiscard]] bool is_parsed() const;

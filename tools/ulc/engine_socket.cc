@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -23,6 +24,10 @@ std::string explain_connect(const std::string& socket, int error) {
                 "there is no socket {}; start ulc-engine, or name the socket of one that runs",
                 socket);
         case ECONNREFUSED:
+            if (struct stat info{}; ::stat(socket.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode))
+                return fmt::format(
+                    "{} is no socket; name the one of the engine's option --socket, as {}", socket,
+                    abi::kDefaultSocketPath);
             return fmt::format(
                 "{} is left over from an engine that has ended; start ulc-engine again", socket);
         case EACCES:

@@ -87,6 +87,16 @@ int print_component(const OpenMpi& mpi, bool explain) {
     return 0;
 }
 
+/// Prints what gives each process an engine inside, on that wire.
+void print_wire(const std::string& wire, bool explain) {
+    if (wire.empty()) return;
+    if (explain)
+        fmt::print(
+            "# Each process has an engine inside, on a UDP socket, without privilege and on any\n"
+            "# network. The engines find each other by the launcher or the MPI.\n");
+    fmt::print("export ULC_ENGINE=embedded:{}\n", wire);
+}
+
 int print_for_open_mpi(bool explain, bool one_sided) {
     const OpenMpi mpi = find_open_mpi();
     if (mpi.mpirun.empty())
@@ -127,6 +137,7 @@ void add_env_command(Command& app, int* exit_code) {
         std::string mpi;
         bool explain = false;
         bool one_sided = false;
+        std::string wire;
     };
     auto options = std::make_shared<Options>();
     auto command =
@@ -138,8 +149,13 @@ void add_env_command(Command& app, int* exit_code) {
                      "Say what each variable does and why this machine needs it");
     command.add_flag("--one-sided", options->one_sided,
                      "Open MPI: windows use ULC too, for an endpoint more a process");
+    command
+        .add_option("--wire", options->wire,
+                    "udp: an engine inside each process, on any network, without privilege")
+        .one_of({"udp"});
     command.footer("Example: eval $(ulc env openmpi)");
     command.callback([options, exit_code] {
+        print_wire(options->wire, options->explain);
         *exit_code = options->mpi == "openmpi"
                          ? print_for_open_mpi(options->explain, options->one_sided)
                          : print_for_mpich(options->mpi == "intel", options->explain);

@@ -48,6 +48,25 @@ std::string find_in_path(const std::string& name) {
     return "";
 }
 
+std::string why_no_program(const std::string& name) {
+    if (!find_in_path(name).empty()) return "";
+    std::error_code ignored;
+    if (std::filesystem::is_directory(name, ignored))
+        return fmt::format("{} is a folder; name a program", name);
+    const bool has_path = name.find('/') != std::string::npos;
+    const std::string path = has_path ? name : "./" + name;
+    if (is_executable(path))
+        return fmt::format("no such program: {}; there is one in this folder, write {}", name,
+                           path);
+    if (std::filesystem::exists(path, ignored))
+        return fmt::format(
+            "{} is not executable; run chmod +x {}, or name the program that reads it before it, "
+            "as in python3 {}",
+            name, path, path);
+    return fmt::format("no such program: {}; is it built, and is {} right?", name,
+                       has_path ? "the path" : "PATH");
+}
+
 std::string find_program(const std::string& name, const std::string& build_folder,
                          const char* variable) {
     const std::string named = environment_of(variable);

@@ -21,6 +21,9 @@ namespace ulc::tools {
 /// Empty if nothing executable is there.
 [[nodiscard]] std::string find_in_path(const std::string& name);
 
+/// Returns why find_in_path() finds nothing, and what to do; empty: it finds the program.
+[[nodiscard]] std::string why_no_program(const std::string& name);
+
 /// Returns the full path of a shared library of this project, empty if there is none. Order: build
 /// tree, ../lib from the folder of this program, the folders of the loader.
 [[nodiscard]] std::string find_library(const std::string& file, const std::string& build_folder);

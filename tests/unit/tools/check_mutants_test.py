@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests of tests/mutants/check_mutants: when a test counts as one that does not end."""
+"""Tests of tests/mutants/check_mutants: when a test counts as one that does not end, and which
+faults must be marked."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import pathlib
 import sys
+import tomllib
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[3] / 'tests' / 'mutants' / 'check_mutants'
@@ -45,6 +49,30 @@ class Limits(unittest.TestCase):
     def test_a_busy_machine_is_named(self):
         with self.assertRaises(TimeoutError):
             self.run_test(COMPUTES_WITHOUT_END, 0.01, seconds=2, wall=1.8)
+
+
+class Marks(unittest.TestCase):
+    def texts(self, change):
+        module = load()
+        mutants = tomllib.loads((SCRIPT.parent / 'mutants.toml').read_text())['mutant']
+        for mutant in mutants:
+            change(mutant)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            return module.check_texts(mutants), said.getvalue()
+
+    def test_the_list_is_accepted(self):
+        self.assertEqual(self.texts(lambda mutant: None)[0], 0)
+
+    def test_a_fault_that_the_threat_model_lists_needs_its_mark(self):
+        name = 'near_of_another_user'
+
+        def change(mutant):
+            if mutant['name'] == name:
+                del mutant['security']
+
+        status, said = self.texts(change)
+        self.assertEqual(status, 1)
+        self.assertIn(f'{name}: THREAT_MODEL.md lists it: write security = true', said)
 
 
 if __name__ == '__main__':

@@ -39,6 +39,11 @@ CLEAN = {
     "pmd_app/main/options.def": 'ULC_OPTION("crc", crc, flag)\n',
     "tools/run.cc": 'app.add_option("--nodes", nodes);\n',
     "docs/guide/TROUBLESHOOTING.md": GUIDE,
+    "libulc/base/e.cc": "#include <other/foreign.h>\n"
+                        "// See a.h, base/b.cc, libulc/base/, `guide.md`,\n"
+                        "// foreign.h, <none.h>, hw/net/none.cc, /proc/none.cc, none_*.cc and\n"
+                        "// docs/guide/NAME.\n",
+    "CHANGELOG.md": "The file docs/none.md is gone.\n",
     "picture.png": "Nobody reads this.\n",
 }
 # name -> (file, text after two empty lines, what the report must say)
@@ -71,6 +76,12 @@ FAULTS = {
     "link_to_no_file": ("docs/x.md", "See [this](none.md#part).", "leads to no file: none.md"),
     "link_to_no_heading": ("docs/x.md", "See [this](guide.md#whose).", "has no heading #whose"),
     "link_to_no_heading_of_the_page": ("docs/x.md", "See [this](#none).", "has no heading #none"),
+    "name_of_no_document": ("libulc/base/x.cc", "// See docs/none.md.", "there is no docs/none.md"),
+    "name_of_no_document_alone": ("tools/x.py", "# NONE.md has it.", "there is no NONE.md"),
+    "name_of_no_header": ("libulc/base/x.h", "int a;  ///< by base/none.h", "no base/none.h"),
+    "name_of_no_source": ("docs/x.md", "The code is in `none.cc`.", "there is no none.cc"),
+    "name_of_no_folder": ("docs/x.md", "| the code | libulc/none/ |", "there is no libulc/none"),
+    "name_of_no_script": ("docs/man/x.1", "It is \\fBtools/no\\-ne\\fR.", "no tools/no-ne"),
     "section_that_is_not": ("libulc/base/x.cc", "// PROTOCOL.md §4, §7.2.", "no section 7.2"),
     "section_behind_a_link": ("docs/x.md", "As [PROTOCOL](PROTOCOL.md) §5 says.", "no section 5"),
     "section_of_the_own_pages": ("docs/protocol/B.md", "It says so in §4 and §9.", "no section 9"),

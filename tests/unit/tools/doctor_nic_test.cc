@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The words of `ulc doctor` on NICs, with folders made like /sys. NICs of bifurcated drivers (mlx4,
-// mlx5) stay with the kernel, others are to be bound. No advice raises an MTU.
+// mlx5) stay with the kernel, others are to be bound. No advice raises an MTU. And on the space of
+// UDP sockets.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -107,6 +108,23 @@ TEST_F(Doctor, gives_no_advice_that_could_break_a_path_with_a_small_mtu) {
     check_interfaces(root_.string(), found);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].mend, "sudo ip link set eth0 up");
+}
+
+TEST_F(Doctor, says_how_a_udp_socket_gets_more_space) {
+    fs::create_directories(root_ / "proc/sys/net/core");
+    Findings found;
+    check_udp(root_.string(), found);
+    EXPECT_TRUE(found.empty()) << "no such file";
+    write(root_ / "proc/sys/net/core/rmem_max", "212992");
+    check_udp(root_.string(), found);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].level, Level::kWarn);
+    EXPECT_NE(found[0].text.find("208 KiB of the 8192"), std::string::npos) << found[0].text;
+    EXPECT_NE(found[0].mend.find("net.core.rmem_max=8388608"), std::string::npos) << found[0].mend;
+    write(root_ / "proc/sys/net/core/rmem_max", "8388608");
+    check_udp(root_.string(), found);
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[1].level, Level::kOk);
 }
 
 }  // namespace

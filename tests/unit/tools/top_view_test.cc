@@ -160,13 +160,44 @@ TEST(TopView, fits_the_terminal) {
         sample.rows.push_back(row(i, i));
     const TopStyle style{.keys = true, .lines_max = 20, .columns_max = 40};
     const std::string text = top_text(sample, sample, style);
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 20);
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 20);
+    EXPECT_GE(std::count(text.begin(), text.end(), '\n'), 19) << "an endpoint has two lines";
     for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = text.find('\n', begin);
         EXPECT_LE(end - begin, 40U);
         begin = end + 1;
     }
     EXPECT_TRUE(says(text, "q quit")) << text;
+}
+
+TEST(TopView, shows_each_column_and_value_on_a_terminal_of_80_by_24) {
+    TopSample before = at(1);
+    before.rows = {row(0xfedcba98, 4194304), row(0x12, 7)};
+    TopSample now = before;
+    now.seconds = 2;
+    abi::EndpointRow& busy = now.rows[0];
+    busy.uid = 1000;
+    busy.rank = 511;
+    busy.size = 512;
+    busy.rtt_ns_max = 99'999'900;
+    busy.rtt_rank = 510;
+    busy.repairs_sent = 123;
+    busy.repairs_rank = 509;
+    busy.requests_received = 45;
+    busy.asks_rank = 508;
+    now.counters = {{"held_by_slow", 7'000'000}, {"client_stalled", 8'000'000}};
+    before.counters = {{"held_by_slow", 0}, {"client_stalled", 0}};
+    const std::string text =
+        top_text(before, now, {.keys = true, .lines_max = 24, .columns_max = 80});
+    for (const char* part :
+         {" RTT-us  PEER REPAIR/s LOSES  ASKED/s  ASKS\n",
+          " 99999.9   510      123   509       45   508\n", "0xfedcba98 4194304   1000  511/512 ",
+          "missed by the port 0/s", "dropped 0/s\n", "stalled by clients 8000.0k/s",
+          "held up by slow members 7000.0k/s\n", "p pid\n"})
+        EXPECT_TRUE(says(text, part)) << part << "\n" << text;
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 24);
+    for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
+        EXPECT_LE(text.find('\n', begin) - begin, 80U) << text;
 }
 
 TEST(TopView, colours_only_when_asked) {

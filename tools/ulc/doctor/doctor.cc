@@ -38,6 +38,7 @@ Findings look_at_host(const std::string& engine) {
     check_cores("", findings);
     check_memory("", findings);
     check_hugepages("", findings);
+    check_udp("", findings);
     check_iommu("", findings);
     check_nics("", findings);
     check_interfaces("", findings);

@@ -29,6 +29,8 @@ using Findings = std::vector<Finding>;
 void check_cores(const std::string& root, Findings& out);
 void check_memory(const std::string& root, Findings& out);
 void check_hugepages(const std::string& root, Findings& out);
+/// Space for received datagrams, which engines on UDP sockets ask for.
+void check_udp(const std::string& root, Findings& out);
 void check_iommu(const std::string& root, Findings& out);
 void check_nics(const std::string& root, Findings& out);
 void check_interfaces(const std::string& root, Findings& out);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// This file checks NICs: their drivers, what DPDK lacks to take one, and the kernel's interfaces.
+// This file checks NICs: their drivers, what DPDK lacks to take one, the kernel's interfaces and
+// its limits for sockets.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@ namespace ulc::tools {
 namespace {
 
 constexpr long long kMtuUsual = 1500;
+constexpr long long kUdpReceive = 8LL << 20;  ///< space for which udp/udp_socket.cc asks
 
 bool is_ethernet(const std::string& device) {
     return first_line(device + "/class").starts_with("0x0200");
@@ -202,6 +204,22 @@ void check_interfaces(const std::string& root, Findings& out) {
             out.push_back({Level::kOk, topic, fmt::format("{}, MTU {}{}", state, mtu, small), ""});
         }
     }
+}
+
+void check_udp(const std::string& root, Findings& out) {
+    const long long most = number_in(root + "/proc/sys/net/core/rmem_max", 0);
+    if (most == 0) return;
+    if (most >= kUdpReceive) {
+        out.push_back({Level::kOk, "UDP", "sockets get all the space that engines ask for", ""});
+        return;
+    }
+    out.push_back({Level::kWarn, "UDP",
+                   fmt::format("a socket gets {} KiB of the {} that an engine asks for; bursts of "
+                               "several nodes may overflow it",
+                               most / 1024, kUdpReceive / 1024),
+                   fmt::format("echo net.core.rmem_max={} | sudo tee /etc/sysctl.d/62-ulc.conf && "
+                               "sudo sysctl --system",
+                               kUdpReceive)});
 }
 
 }  // namespace ulc::tools

@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <initializer_list>
 
@@ -26,7 +24,8 @@ constexpr std::uint64_t kBitsPerOctet = 8;
 
 constexpr const char* kOwnNetwork = "/proc/thread-self/ns/net";
 constexpr const char* kNoRoot =
-    "--wire bridge needs root or user namespaces; run it with sudo, or as root: sysctl "
+    "a wire of network namespaces needs root or user namespaces; run it with sudo, or as root: "
+    "sysctl "
     "kernel.unprivileged_userns_clone=1";
 
 std::string reason(int error) { return std::strerror(error); }
@@ -55,11 +54,13 @@ std::string become_root() {
     return "";
 }
 
-/// Moves a child into the namespace, where IPv6 is to send nothing, and executes the program.
+/// Moves a child into the namespace, where IPv6 is to send nothing, and executes the program. A
+/// namespace with one interface has nothing to pass on; a router has.
 [[noreturn]] void become(int network, char* const* argv, int error_fd) {
     if (::setns(network, CLONE_NEWNET) != 0) ::_exit(126);
     for (const char* which : {"all", "default"})
         write_file(fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", which).c_str(), "1");
+    write_file("/proc/sys/net/ipv4/ip_forward", "1");
     ::dup2(error_fd, STDERR_FILENO);
     ::execvp(argv[0], argv);
     ::_exit(127);
@@ -92,7 +93,16 @@ std::string run_in(int network, const BridgeStep& step) {
     return said.empty() ? fmt::format("ended with status {}", status) : said;
 }
 
+/// Name of a node's port in the namespace of the bridge or router.
+std::string port_of(unsigned node, unsigned link) {
+    return link == 0 ? fmt::format("port{}", node) : fmt::format("port{}.{}", node, link);
+}
+
 }  // namespace
+
+std::string address_of_node(bool routed, unsigned node) {
+    return routed ? fmt::format("10.77.{}.2", node) : fmt::format("10.77.0.{}", node + 1);
+}
 
 std::vector<BridgeStep> bridge_steps(const BridgeOptions& options,
                                      const std::vector<std::string>& namespaces) {
@@ -102,14 +112,17 @@ std::vector<BridgeStep> bridge_steps(const BridgeOptions& options,
     const auto in = [&](unsigned place, std::vector<std::string> argv) {
         steps.push_back({place, std::move(argv)});
     };
-    in(bridge, {"ip", "link", "add", "br0", "type", "bridge", "mcast_snooping", "0"});
-    const auto join = [&](unsigned node, unsigned link) {
-        const std::string port =
-            link == 0 ? fmt::format("port{}", node) : fmt::format("port{}.{}", node, link);
+    const auto own_port = [&](unsigned node, unsigned link) {
+        const std::string port = port_of(node, link);
         const std::string own = fmt::format("eth{}", link);
         in(bridge, {"ip", "link", "add", port, "mtu", mtu, "type", "veth", "peer", "name", own,
                     "mtu", mtu, "netns", namespaces[node]});
-        in(bridge, {"ip", "link", "set", port, "master", "br0", "up"});
+        if (options.routed) {
+            in(bridge, {"ip", "address", "add", fmt::format("10.77.{}.1/24", node), "dev", port});
+            in(bridge, {"ip", "link", "set", port, "up"});
+        } else {
+            in(bridge, {"ip", "link", "set", port, "master", "br0", "up"});
+        }
         if (options.bits_per_second > 0) {
             const std::uint64_t burst = std::max(
                 kBurstOctetsMin, options.bits_per_second / kBitsPerOctet / kBurstsPerSecond);
@@ -119,32 +132,19 @@ std::vector<BridgeStep> bridge_steps(const BridgeOptions& options,
         }
         in(node, {"ip", "link", "set", own, "up"});
     };
+    if (!options.routed)
+        in(bridge, {"ip", "link", "add", "br0", "type", "bridge", "mcast_snooping", "0"});
     for (unsigned node = 0; node < options.nodes; ++node) {
         for (unsigned link = 0; link < options.links; ++link)
-            join(node, link);
-        in(node, {"ip", "address", "add", fmt::format("10.77.0.{}/24", node + 1), "dev", "eth0"});
+            own_port(node, link);
+        in(node,
+           {"ip", "address", "add", address_of_node(options.routed, node) + "/24", "dev", "eth0"});
         in(node, {"ip", "link", "set", "lo", "up"});
+        if (options.routed)
+            in(node, {"ip", "route", "add", "default", "via", fmt::format("10.77.{}.1", node)});
     }
-    in(bridge, {"ip", "link", "set", "br0", "mtu", mtu, "up"});
+    if (!options.routed) in(bridge, {"ip", "link", "set", "br0", "mtu", mtu, "up"});
     return steps;
-}
-
-std::uint64_t parse_rate(const std::string& text) {
-    std::string rest = text;
-    std::ranges::transform(rest, rest.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (error != std::errc()) return 0;
-    rest.erase(0, static_cast<std::size_t>(end - rest.data()));
-    if (rest.ends_with("bit")) rest.resize(rest.size() - 3);
-    constexpr std::uint64_t kThousand = 1000;
-    std::uint64_t unit = 1;
-    for (const char* prefix : {"", "k", "m", "g"}) {
-        if (rest == prefix) return value > UINT64_MAX / unit ? 0 : value * unit;
-        unit *= kThousand;
-    }
-    return 0;
 }
 
 BridgeWire::~BridgeWire() {
@@ -163,7 +163,9 @@ std::string BridgeWire::make(const BridgeOptions& options) {
     for (const char* program : {"ip", "tc"}) {
         if (find_in_path(program).empty())
             return fmt::format(
-                "--wire bridge needs the program '{}'; run: apt-get install iproute2", program);
+                "a wire of network namespaces needs the program '{}'; run: apt-get install "
+                "iproute2",
+                program);
     }
     if (std::string wrong = become_root(); !wrong.empty()) return wrong;
     const int home = ::open(kOwnNetwork, O_RDONLY | O_CLOEXEC);
@@ -186,7 +188,7 @@ std::string BridgeWire::make(const BridgeOptions& options) {
     }
     if (error != 0)
         return fmt::format(
-            "--wire bridge: this machine gives no network namespace: {}; {}", reason(error),
+            "--wire: this machine gives no network namespace: {}; {}", reason(error),
             error == EPERM ? "run it as root" : "look at: sysctl user.max_net_namespaces");
     for (const BridgeStep& step : bridge_steps(options, paths)) {
         const std::string said = run_in(namespaces_[step.place], step);
@@ -194,7 +196,7 @@ std::string BridgeWire::make(const BridgeOptions& options) {
         std::string command;
         for (const std::string& word : step.argv)
             command += (command.empty() ? "" : " ") + word;
-        return fmt::format("--wire bridge: '{}' failed: {}", command, said);
+        return fmt::format("the wire cannot be made: '{}' failed: {}", command, said);
     }
     return "";
 }

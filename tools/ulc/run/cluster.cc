@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/medium.h"
+#include "base/text/quantity.h"
 #include "tools/ulc/programs.h"
 #include "tools/ulc/run/bridge_wire.h"
 
@@ -16,6 +19,8 @@ namespace ulc::tools {
 namespace {
 
 constexpr const char* kBondName = "wire:";  ///< net of all links of a node
+constexpr unsigned kUdpPort = 30791;  // below those that the kernel gives out, and not RoCE's 4791
+constexpr std::array kNamespaceWires{kWireBridge, kWireRouted};
 
 std::string memif(const char* role, const std::string& id, const std::string& socket,
                   unsigned number = 0) {
@@ -43,13 +48,27 @@ std::string device_in_mesh(const ClusterOptions& options, unsigned node, unsigne
                  mesh_socket(directory, link, link == 0 ? row : column), link);
 }
 
+/// The first octets of the addresses of this run's nodes on the loopback interface. Runs at one
+/// time have different ones.
+std::string loopback_of_run() {
+    const auto run = static_cast<unsigned>(::getpid());
+    return fmt::format("127.{}.{}.", 1 + run / 256 % 255, run % 256);
+}
+
 /// A link of node k ("%n": to be filled in by libulc): a device that its engine opens.
 std::string device_of_node(const ClusterOptions& options, const std::string& node, unsigned link,
                            const std::string& directory) {
     if (options.wire == kWireShm)
         return fmt::format("shm,path={}/wire,station={},stations={}", directory, node,
                            options.nodes);
-    if (options.has_bridge()) return fmt::format("net_af_packet,iface=eth{}", link);
+    if (options.is_routed())
+        return fmt::format("udp,addr={0},port={2},peer={1}:{2}",
+                           address_of_node(true, static_cast<unsigned>(std::stoul(node))),
+                           address_of_node(true, 0), kUdpPort);
+    if (options.has_namespaces()) return fmt::format("net_af_packet,iface=eth{}", link);
+    if (options.wire == kWireUdp)
+        return fmt::format("udp,addr={0}{1},port={2},peer={0}0:{2}", loopback_of_run(), node,
+                           kUdpPort);
     if (options.has_mesh())
         return device_in_mesh(options, static_cast<unsigned>(std::stoul(node)), link, directory);
     if (options.has_switch()) return memif("client", node, switch_socket(directory, link), link);
@@ -66,29 +85,32 @@ std::vector<std::string> devices_of_node(const ClusterOptions& options, const st
     return devices;
 }
 
-/// Reads the rate behind the name of a bridge. Returns a sentence if it is wrong, else nothing.
-std::string complete_bridge(ClusterOptions& options) {
-    const std::string rate = options.wire.substr(kWireBridge.size());
-    options.wire = kWireBridge;
+/// Reads the rate behind the name of a bridge or router. Returns a sentence if it is wrong, else
+/// nothing.
+std::string complete_namespaces(ClusterOptions& options, std::string_view name) {
+    const std::string rate = options.wire.substr(name.size());
+    options.wire = name;
     if (!rate.empty()) {
-        const std::uint64_t given = rate[0] == ':' ? parse_rate(rate.substr(1)) : 0;
-        if (given < kRateMin || given > kRateMax)
-            return fmt::format(
-                "--wire bridge{}: a rate is a number of bits a second, at least {}, as in "
-                "bridge:100mbit or bridge:1gbit",
-                rate, kRateMin);
+        if (rate[0] != ':')
+            return fmt::format("--wire {0}{1} is none; write {0}, or {0}:100mbit", name, rate);
+        std::uint64_t given = 0;
+        if (const auto wrong = read_rate(rate.substr(1), kRateMin, kRateMax, given); !wrong.empty())
+            return fmt::format("--wire {}{}: {}", name, rate, wrong);
         if (options.bits_per_second > 0 && options.bits_per_second != given)
-            return fmt::format("--wire bridge{} and --rate {} differ; leave one out", rate,
-                               options.bits_per_second);
+            return fmt::format("--wire {}{} and --rate {} differ; leave one out", name, rate,
+                               text_of_rate(options.bits_per_second));
         options.bits_per_second = given;
     }
     if (options.has_faults())
-        return "a bridge of the kernel loses, repeats, reorders and delays nothing; use --wire "
-               "memif for faults";
+        return fmt::format(
+            "--wire {} loses, repeats, reorders and delays nothing; use --wire memif for faults",
+            name);
     if (options.one_command && options.embedded)
         return "the processes of one launcher share its node's interface; leave --embedded out, or "
                "use ulc run";
     if (options.queue_octets == 0) options.queue_octets = kQueueOctets;
+    if (options.is_routed() && options.links > 1)
+        return "a node of --wire routed has one link; leave --links out";
     if (options.mtu == 0) options.mtu = kMtuEthernet;
     return "";
 }
@@ -203,7 +225,8 @@ std::vector<std::string> engine_options(const ClusterOptions& options, const std
     const std::string given = fmt::format(" {} {}", fmt::join(options.engine_options, " "), more);
     const auto says = [&](const char* option) { return given.find(option) != std::string::npos; };
     std::vector<std::string> words;
-    if (!says(" --mtu")) words.push_back(fmt::format("--mtu={}", options.mtu));
+    const unsigned around = options.is_routed() ? kUdpOctets : 0;
+    if (!says(" --mtu")) words.push_back(fmt::format("--mtu={}", options.mtu - around));
     const bool costly = options.mtu > kMtuEthernet || options.links > 2;
     if (costly && !says(" --segments") && !says(" --memory")) words.emplace_back("--segments=2048");
     words.insert(words.end(), options.engine_options.begin(), options.engine_options.end());
@@ -292,18 +315,25 @@ std::string complete(ClusterOptions& options) {
             options.nodes, kNodesMax);
     }
     if (options.wire.empty()) options.wire = options.needs_switch() ? kWireMemif : kWireShm;
-    if (options.wire.starts_with(kWireBridge)) {
-        if (std::string wrong = complete_bridge(options); !wrong.empty()) return wrong;
-    } else if (options.wire != kWireShm && options.wire != kWireMemif && !options.has_mesh()) {
-        return fmt::format("--wire {} is none; it is shm, memif, bridge, bridge:RATE or mesh:RxC",
-                           options.wire);
+    const auto named = std::ranges::find_if(
+        kNamespaceWires, [&](std::string_view name) { return options.wire.starts_with(name); });
+    if (named != kNamespaceWires.end()) {
+        if (std::string wrong = complete_namespaces(options, *named); !wrong.empty()) return wrong;
+    } else if (options.wire != kWireShm && options.wire != kWireMemif && options.wire != kWireUdp &&
+               !options.has_mesh()) {
+        return fmt::format(
+            "--wire {} is none; it is shm, memif, udp, bridge[:RATE], routed[:RATE] or mesh:RxC",
+            options.wire);
     } else if (options.queue_octets > 0) {
-        return "--queue is of a port of a bridge; add --wire bridge:RATE";
+        return "--queue is of a port of a bridge or router; add --wire bridge:RATE";
     }
     if (options.wire == kWireShm && options.needs_switch())
         return options.links > 1
                    ? "a wire of shared memory has one link a node; leave --wire out"
                    : "a wire of shared memory loses, delays and slows nothing; leave --wire out";
+    if (options.wire == kWireUdp && options.needs_switch())
+        return "UDP on one machine loses, delays and slows nothing, and has one link a node; use "
+               "--wire memif";
     for (const std::string& option : options.engine_options) {
         if (option == "--mtu" || option.starts_with("--mtu="))
             return "--mtu is the wire's, for all that is on it; write it before the program, "

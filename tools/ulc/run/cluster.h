@@ -8,6 +8,8 @@
 //                       else: engine k (memif client k) ── ulc-switch (a memif server port for each
 //                       node, seeded faults, line rate)
 //   --wire bridge       engine k and the ranks of node k in a network namespace (bridge_wire.h)
+//   --wire routed       the same, each node in a separate IP subnet, on UDP
+//   --wire udp          engine k on a UDP socket of an address of the loopback interface
 //   --wire mesh:RxC     R · C nodes in rows and columns, a switch for each; node n is in row n / C
 //                       and in column n mod C
 //   --links K           engine k has K links to the switch or the bridge, as one net
@@ -31,6 +33,8 @@ inline constexpr std::string_view kWireShm = "shm";
 inline constexpr std::string_view kWireMemif = "memif";
 inline constexpr std::string_view kWireBridge = "bridge";
 inline constexpr std::string_view kWireMesh = "mesh";
+inline constexpr std::string_view kWireUdp = "udp";
+inline constexpr std::string_view kWireRouted = "routed";
 
 struct ClusterOptions {
     unsigned ranks = 0;
@@ -44,11 +48,12 @@ struct ClusterOptions {
     double delay_us = 0;
     std::uint64_t bits_per_second = 0;  ///< speed of every link; 0: that of the machine
     std::uint64_t queue_octets = 0;     ///< each port of a bridge; 0: kQueueOctets
-    /// "shm", "memif", "bridge[:RATE]", "mesh:RxC"; empty: memif where needs_switch()
+    /// "shm", "memif", "udp", "bridge[:RATE]", "routed[:RATE]", "mesh:RxC"; empty: memif where
+    /// needs_switch()
     std::string wire;
     unsigned mesh_rows = 0;     ///< filled by complete()
     unsigned mesh_columns = 0;  ///< the same
-    unsigned mtu = 0;  ///< 0: kMtuOwnWire, or kMtuEthernet where needs_switch(), and on a bridge
+    unsigned mtu = 0;  ///< 0: kMtuOwnWire; kMtuEthernet where needs_switch(), and on a bridge
     std::uint64_t seed = 1;
     std::string job;
     std::string nonce;  ///< 32 hexadecimal digits
@@ -64,8 +69,9 @@ struct ClusterOptions {
     [[nodiscard]] bool has_faults() const {
         return loss > 0 || duplicate > 0 || reorder > 0 || delay_us > 0;
     }
-    /// True for a bridge of the kernel, once complete() has been called.
-    [[nodiscard]] bool has_bridge() const { return wire == kWireBridge; }
+    /// True for nodes on a bridge or router of the kernel, once complete() has been called.
+    [[nodiscard]] bool has_namespaces() const { return wire == kWireBridge || is_routed(); }
+    [[nodiscard]] bool is_routed() const { return wire == kWireRouted; }
     /// True for a mesh of switches, once complete() has been called.
     [[nodiscard]] bool has_mesh() const { return wire == kWireMesh; }
     /// True if one ulc-switch is the wire, once complete() has been called.
@@ -99,6 +105,8 @@ inline constexpr unsigned kSwitchPortsMax = 64;
 inline constexpr unsigned kMtuOwnWire = 9000;
 inline constexpr unsigned kMtuEthernet = 1500;
 inline constexpr unsigned kMtuMax = 9216;
+/// Headers of IPv4 and UDP, and ours in the place of Ethernet's.
+inline constexpr unsigned kUdpOctets = 20 + 8 + 4;
 /// Bits a second of a link: what Ethernet was and will be.
 inline constexpr std::uint64_t kRateMin = 1'000'000;
 inline constexpr std::uint64_t kRateMax = 1'000'000'000'000;

@@ -2,6 +2,7 @@
 #include "tools/ulc/run/hosts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -19,6 +20,8 @@ namespace {
 constexpr std::string_view kScript =
     "exec 3<&0; IFS= read -r ULC_NONCE <&3 || exit 125; export ULC_NONCE; "
     "cd \"$1\" || exit 125; shift; "
+    "command -v \"$1\" >/dev/null || { echo \"ulc run: the host $(uname -n) has no program $1; "
+    "copy it there, to the same path\" >&2; exit 127; }; "
     "\"$@\" </dev/null 3<&- & program=$!; "
     "{ cat <&3; kill $program; sleep 5; kill -9 $program; } >/dev/null 2>&1 & watcher=$!; "
     "exec 3<&-; wait $program; status=$?; kill $watcher; exit $status";
@@ -91,9 +94,35 @@ std::string parse_hosts(std::string_view text, std::vector<Host>& hosts) {
     return hosts.empty() ? "it names no host; write one a line" : "";
 }
 
+/// Variables of a rank with an engine inside. first_host: that of rank 0, as ssh takes it.
+std::string embedded_engine(const HostOptions& options, const ClusterOptions& cluster,
+                            std::string_view first_host, unsigned rank) {
+    constexpr unsigned kFirstPort = 20'000;  // none that the kernel gives out itself
+    constexpr unsigned kPorts = 10'000;
+    unsigned drawn = 0;
+    std::from_chars(cluster.nonce.data(), cluster.nonce.data() + 6, drawn, 16);
+    const unsigned port = kFirstPort + drawn % kPorts;
+    first_host.remove_prefix(first_host.rfind('@') + 1);  // 0 if there is none
+    const std::string engine = rank == 0 ? fmt::format("embedded:udp,port={}", port)
+                                         : fmt::format("embedded:udp,peer={}:{}", first_host, port);
+    std::string words = " " + quoted("ULC_ENGINE=" + engine);
+    if (!options.library_path.empty())
+        words += " " + quoted("LD_LIBRARY_PATH=" + options.library_path);
+    if (!cluster.engine_options.empty())
+        words += " " + quoted(fmt::format("ULC_ENGINE_OPTIONS={}",
+                                          fmt::join(cluster.engine_options, " ")));
+    return words;
+}
+
 }  // namespace
 
 std::string read_hosts(const std::string& file, std::vector<Host>& hosts) {
+    if (file.find(',') != std::string::npos) {
+        std::string lines = file;
+        std::ranges::replace(lines, ',', '\n');
+        const std::string wrong = parse_hosts(lines, hosts);
+        return wrong.empty() ? "" : fmt::format("--hosts {}: {}", file, wrong);
+    }
     std::ifstream in(file);
     std::ostringstream text;
     if (!in || !(text << in.rdbuf()))
@@ -131,6 +160,7 @@ std::string place_on_hosts(const HostOptions& options, const std::vector<Host>& 
         }
         ++used;
         std::string command = "exec env";
+        if (options.is_list()) command += embedded_engine(options, cluster, hosts[0].name, rank);
         for (const std::string& one : exports)
             command += " " + quoted(one);
         command += fmt::format(" {} ULC_RANK={} ULC_SIZE={} sh -c {} ulc-rank {}",

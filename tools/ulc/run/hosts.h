@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks on other machines, each of which runs its own ulc-engine: `ulc run --hosts FILE`. Pure but
-// for reading the file.
+// Ranks on other machines: `ulc run --hosts FILE`, where each machine runs its own ulc-engine, and
+// `ulc run --hosts a,b,c`, where each rank has an engine inside, on a UDP socket. Pure but for
+// reading the file.
 //
 // A rank is a shell on its host, started by ssh, that starts the program. The nonce of the job
 // comes on the shell's standard input, since other users see the words of a command. That input
 // stays open as long as the rank runs: when it ends, for whatever reason, so does the program.
+//
+// Engines inside ranks meet at that of rank 0, whose port is drawn from the nonce, so that jobs at
+// one time seldom draw the same.
 #pragma once
 
 #include <string>
@@ -23,14 +27,18 @@ struct Host {
 };
 
 struct HostOptions {
-    std::string file;
+    std::string file;                  ///< or names between commas
     std::string ssh{kSsh};             ///< words, between spaces, before the host
     std::vector<std::string> exports;  ///< "NAME=value", or "NAME" for our own value
     bool others = false;               ///< rank 0 is the caller, and is not started
+    std::string library_path;          ///< LD_LIBRARY_PATH of ranks with engines inside
+    /// True if ranks have engines inside.
+    [[nodiscard]] bool is_list() const { return file.find(',') != std::string::npos; }
 };
 
-/// Reads hosts from a file, one a line: "NAME [slots=K]", with comments from '#' on. Returns what
-/// is wrong, as a sentence with the line's number; empty: nothing.
+/// Reads hosts from a file, one a line: "NAME [slots=K]", with comments from '#' on, or from a
+/// list with commas, in which a host stands once for each rank. Returns what is wrong, as a
+/// sentence with the line's number; empty: nothing.
 [[nodiscard]] std::string read_hosts(const std::string& file, std::vector<Host>& hosts);
 
 /// Fills `plan` with the ranks, each host's slots in turn, all in folder `folder` of their host.

@@ -28,7 +28,8 @@ void add_job_options(Command& command, JobOptions& options) {
         .group(group);
     command
         .add_option("--timeout", options.timeout_seconds,
-                    "Seconds to wait for the job and for an answer (10)")
+                    "Time to wait for the job and for an answer (10s)")
+        .time(kSecond, kMillisecond, 3600 * kSecond)
         .group(group);
 }
 

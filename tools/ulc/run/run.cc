@@ -2,6 +2,7 @@
 // ulc run: a cluster on this machine, for as long as one application runs on it. ulc cluster: the
 // same for a launcher as mpirun, which starts the processes itself.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@
 namespace ulc::tools {
 namespace {
 
+constexpr Nanos kTimeMax = 365 * 24 * 3600 * kSecond;
+
 struct RunOptions {
     ClusterOptions cluster;
     LaunchOptions launch;
@@ -45,14 +48,18 @@ std::string random_nonce() {
     return text;
 }
 
-/// A private folder, 0700, with a path short enough for a unix socket in it. Empty on failure.
+/// A private folder, 0700, with a path that the name of a device can hold: short enough for a unix
+/// socket in it, and without marks. Empty on failure.
 std::string make_run_directory() {
     constexpr std::size_t kRoomForNames = 32;  // "/engine-511.sock" and what the engine adds
+    constexpr const char* kMarks = ",;% \t";   // have a meaning in names of devices and engines
     // Folders in memory first: the wire may lie in it.
     for (const std::string& base : {environment_of("XDG_RUNTIME_DIR"), std::string("/dev/shm"),
                                     environment_of("TMPDIR"), std::string("/tmp")}) {
         std::string path = base + "/ulc-run.XXXXXX";
-        if (base.empty() || path.size() + kRoomForNames > sizeof(sockaddr_un::sun_path)) continue;
+        if (base.empty() || path.size() + kRoomForNames > sizeof(sockaddr_un::sun_path) ||
+            path.find_first_of(kMarks) != std::string::npos)
+            continue;
         if (::mkdtemp(path.data()) != nullptr) return path;
     }
     return "";
@@ -60,15 +67,7 @@ std::string make_run_directory() {
 
 std::string check_application(const std::vector<std::string>& application) {
     if (application.empty()) return "say which program to run; for an example see --help";
-    const std::string& name = application[0];
-    if (name.starts_with('-')) return fmt::format("unknown option {}; see --help", name);
-    if (find_in_path(name).empty()) {
-        const bool here = name.find('/') == std::string::npos && ::access(name.c_str(), X_OK) == 0;
-        return fmt::format("no such program: {}; {}", name,
-                           here ? fmt::format("there is one in this folder, write ./{}", name)
-                                : "is it built, and is the path right?");
-    }
-    return "";
+    return why_no_program(application[0]);
 }
 
 /// Fills in `programs`; returns what is missing, as a sentence.
@@ -94,25 +93,42 @@ std::string find_programs(const ClusterOptions& cluster, ClusterPrograms* progra
     return "";
 }
 
-/// Puts engines and ranks into their nodes' namespaces. A bridge needs no other infrastructure.
-void place(ClusterPlan& plan, const BridgeWire& bridge) {
+/// Puts engines and ranks into their nodes' namespaces. They need no other infrastructure.
+void place(ClusterPlan& plan, const BridgeWire& bridge, bool routed) {
+    std::vector<std::string> addresses;
+    for (unsigned node = 0; node < plan.nodes; ++node)
+        addresses.push_back(address_of_node(routed, node));
     for (unsigned node = 0; node < plan.infrastructure.size(); ++node)
         plan.infrastructure[node].network = bridge.network(node);
     for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
         plan.ranks[rank].network = bridge.network(plan.node_of_rank[rank]);
         plan.ranks[rank].environment.push_back("ULC_RUN_NETWORKS=" + bridge.paths());
+        plan.ranks[rank].environment.push_back(
+            fmt::format("ULC_RUN_ADDRESSES={}", fmt::join(addresses, " ")));
     }
 }
 
 /// Runs ranks on other machines, whose engines run already.
 int run_on_hosts(RunOptions& options) {
     ClusterOptions& cluster = options.cluster;
-    const auto& application = cluster.application;
-    if (application.empty() || application[0].starts_with('-'))
-        return refuse(check_application(application), 2);
+    if (cluster.application.empty()) return refuse(check_application(cluster.application), 2);
     std::vector<Host> hosts;
     if (const auto wrong = read_hosts(options.hosts.file, hosts); !wrong.empty())
         return refuse(wrong, 2);
+    if (cluster.ranks == 0)
+        for (const Host& host : hosts)
+            cluster.ranks += host.slots;
+    if (options.hosts.is_list()) {
+        if (options.hosts.others)
+            return refuse("--others needs engines that run; give --hosts a file", 2);
+        ClusterPrograms programs;
+        cluster.embedded = true;
+        if (const auto missing = find_programs(cluster, &programs); !missing.empty())
+            return refuse(missing, 127);
+        options.hosts.library_path = programs.library_path;
+    } else if (!cluster.engine_options.empty()) {
+        return refuse("--engine-option is for engines inside the ranks; give --hosts a list", 2);
+    }
     cluster.nonce = options.hosts.others ? environment_of("ULC_NONCE") : random_nonce();
     if (cluster.nonce.empty() && options.hosts.others)
         return refuse("--others needs the nonce of the job in ULC_NONCE; run without it", 2);
@@ -130,11 +146,10 @@ int run_on_hosts(RunOptions& options) {
 
 int run(RunOptions& options) {
     if (!options.hosts.file.empty()) return run_on_hosts(options);
+    if (options.cluster.ranks == 0) return refuse("say how many ranks, for example -n 4", 2);
     const auto& application = options.cluster.application;
-    if (const auto wrong = check_application(application); !wrong.empty()) {
-        const bool misread = application.empty() || application[0].starts_with('-');
-        return refuse(wrong, misread ? 2 : 127);
-    }
+    if (const auto wrong = check_application(application); !wrong.empty())
+        return refuse(wrong, application.empty() ? 2 : 127);
     if (const auto wrong = complete(options.cluster); !wrong.empty()) return refuse(wrong, 2);
     if (const auto wrong = mistake_in_environment(); !wrong.empty())
         return refuse("ULC_COLL_TABLE: " + wrong, 2);
@@ -144,9 +159,10 @@ int run(RunOptions& options) {
     if (options.cluster.nonce = random_nonce(); options.cluster.nonce.empty())
         return refuse("no random numbers", 1);
     BridgeWire bridge;
-    if (options.cluster.has_bridge()) {
+    if (options.cluster.has_namespaces()) {
         const BridgeOptions wanted{.nodes = options.cluster.nodes,
                                    .links = options.cluster.links,
+                                   .routed = options.cluster.is_routed(),
                                    .bits_per_second = options.cluster.bits_per_second,
                                    .queue_octets = options.cluster.queue_octets,
                                    .mtu = options.cluster.mtu};
@@ -157,7 +173,7 @@ int run(RunOptions& options) {
         return refuse(
             fmt::format(
                 "cannot make a run directory ({}); set XDG_RUNTIME_DIR to a writable folder with a "
-                "short path",
+                "short path without commas, semicolons, '%' and spaces",
                 std::strerror(errno)),
             1);
     }
@@ -168,7 +184,7 @@ int run(RunOptions& options) {
     {
         Children children(options.keep ? "" : directory);
         ClusterPlan plan = make_plan(options.cluster, programs, directory);
-        if (options.cluster.has_bridge()) place(plan, bridge);
+        if (options.cluster.has_namespaces()) place(plan, bridge, options.cluster.is_routed());
         status = Launch(std::move(plan), options.launch, directory, children).run();
     }
     std::error_code ignored;
@@ -185,10 +201,9 @@ void add_wire_options(Command& command, ClusterOptions& cluster) {
         "Wire (a switch with links of that rate, which loses, repeats, reorders and delays frames; "
         "same seed, same choices)";
     command
-        .add_option(
-            "--rate", cluster.bits_per_second,
-            "Speed of every link, in bit/s: 100000000 is Fast Ethernet (as fast as it goes)")
-        .range(kRateMin, kRateMax)
+        .add_option("--rate", cluster.bits_per_second,
+                    "Speed of every link: 100mbit is Fast Ethernet (as fast as it goes)")
+        .rate(kRateMin, kRateMax)
         .group(group);
     command.add_option("--loss", cluster.loss, "Probability that a frame is lost")
         .range(0.0, 1.0)
@@ -199,18 +214,19 @@ void add_wire_options(Command& command, ClusterOptions& cluster) {
     command.add_option("--reorder", cluster.reorder, "Probability that a frame is overtaken")
         .range(0.0, 1.0)
         .group(group);
-    command.add_option("--delay", cluster.delay_us, "Delay of every frame, in µs")
-        .range(0.0, 1e7)
+    command.add_option("--delay", cluster.delay_us, "Delay of every frame, as 50us")
+        .time(kMicrosecond, 0, 10 * kSecond)
         .group(group);
     command.add_option("--seed", cluster.seed, "Seed of the choices (1)").group(group);
     command
         .add_option(
             "--wire", cluster.wire,
             "shm: shared memory, which imitates nothing; memif: DPDK's, with the switch "
-            "between more than two nodes; bridge[:RATE]: network namespaces on a bridge of "
-            "the kernel, its ports shaped to the rate, as in bridge:100mbit; mesh:RxC: nodes "
-            "in R rows and C columns, a switch for each (shm if no other option of the "
-            "wire is given)")
+            "between more than two nodes; udp: UDP sockets on the loopback interface; "
+            "bridge[:RATE]: network namespaces on a bridge of the kernel, its ports shaped to the "
+            "rate, as in bridge:100mbit; routed[:RATE]: the same behind a router, on UDP; "
+            "mesh:RxC: nodes in R rows and C columns, a switch for each (shm if no other option "
+            "of the wire is given)")
         .group(group);
     command
         .add_option("--links", cluster.links,
@@ -236,25 +252,27 @@ void add_launch_options(Command& command, RunOptions& options) {
         .add_option("--engine-option", options.cluster.engine_options,
                     "Option for every engine, as one word: --engine-option=--log-level=debug")
         .allow_extra_args(false);
-    command.add_option("--timeout", options.launch.timeout_seconds,
-                       "End everything after this time in seconds, status 124");
+    command
+        .add_option("--timeout", options.launch.timeout_seconds,
+                    "End everything after this time, as 90s or 5min, status 124")
+        .time(kSecond, kMillisecond, kTimeMax, true);
     command.add_flag("--keep", options.keep, "Keep the run directory with sockets and logs");
     command.add_flag("-v,--verbose", options.launch.verbose,
                      "Show what is started and what the engines say");
 }
 
 void add_host_options(Command& command, HostOptions& hosts) {
-    const std::string group =
-        "Other machines (each runs its own ulc-engine; no rank reads standard input)";
+    const std::string group = "Other machines (no rank reads standard input)";
     const Option file =
         command
             .add_option("--hosts", hosts.file,
-                        "File with a host a line, NAME [slots=K]: start the ranks there by ssh, K "
-                        "on each (1)")
+                        "Start the ranks there by ssh: a,b,c, whose ranks have engines inside, "
+                        "on UDP, or a file with a host a line, NAME [slots=K], where K ranks (1) "
+                        "use the ulc-engine of their host")
             .group(group);
     for (const char* of_a_cluster_here :
          {"--nodes", "--embedded", "--rate", "--loss", "--dup", "--reorder", "--delay", "--seed",
-          "--wire", "--links", "--queue", "--mtu", "--engine-option", "--keep"})
+          "--wire", "--links", "--queue", "--mtu", "--keep"})
         file.excludes(command.get_option(of_a_cluster_here));
     command
         .add_option("--export", hosts.exports,
@@ -280,6 +298,15 @@ void take_application(const Command& command, std::vector<std::string>& applicat
     std::ranges::replace(application, kProgramFollows, "--");  // one of the program's own
 }
 
+/// Runs what the command line of `command` says.
+int run_command(const Command& command, RunOptions& options) {
+    auto& application = options.cluster.application;
+    take_application(command, application);
+    if (!application.empty() && application[0].starts_with('-'))
+        return refuse(command.no_such_option(application[0]) + " --help lists all", 2);
+    return run(options);
+}
+
 }  // namespace
 
 void add_run_command(Command& app, int* exit_code) {
@@ -287,8 +314,8 @@ void add_run_command(Command& app, int* exit_code) {
     auto command =
         app.add_subcommand("run", "Run an application on a cluster made on this machine");
     command.prefix_command();
-    command.add_option("-n,--ranks", options->cluster.ranks, "Processes of the application")
-        .required();
+    command.add_option("-n,--ranks", options->cluster.ranks,
+                       "Processes of the application (those for which --hosts has slots)");
     command.add_option(
         "--nodes", options->cluster.nodes,
         "Nodes, that is engines (2, or 1 for one rank); rank r runs on node r mod nodes");
@@ -298,8 +325,10 @@ void add_run_command(Command& app, int* exit_code) {
     command.add_option("--job", options->cluster.job, "Name of the job (made up)");
     add_launch_options(command, *options);
     add_host_options(command, options->hosts);
-    command.add_option("--grace", options->launch.grace_seconds,
-                       "Seconds for the other ranks to end by themselves after one failed (5)");
+    command
+        .add_option("--grace", options->launch.grace_seconds,
+                    "Time for the other ranks to end by themselves after one failed (5s)")
+        .time(kSecond, 0, kTimeMax);
     command.add_flag("--label", options->launch.label, "Begin each line of output with its rank");
     command.footer(
         "Usage: ulc run -n RANKS [OPTIONS] PROGRAM [ARGUMENTS...]\n"
@@ -309,10 +338,8 @@ void add_run_command(Command& app, int* exit_code) {
         "ULC_NONCE. Standard input\n"
         "goes to rank 0.\n"
         "Examples: ulc run -n 2 ulc ping          ulc run -n 4 --nodes 4 --loss 0.01 ./app");
-    command.callback([options, command, exit_code] {
-        take_application(command, options->cluster.application);
-        *exit_code = run(*options);
-    });
+    command.callback(
+        [options, command, exit_code] { *exit_code = run_command(command, *options); });
 }
 
 void add_cluster_command(Command& app, int* exit_code) {
@@ -338,10 +365,8 @@ void add_cluster_command(Command& app, int* exit_code) {
         "their engine in ULC_ENGINE and ULC_NODES, and their job by the launcher. Standard input "
         "goes to the launcher.\n"
         "Example: ulc cluster --nodes 4 --loss 0.01 -- mpirun -n 8 ./app");
-    command.callback([options, command, exit_code] {
-        take_application(command, options->cluster.application);
-        *exit_code = run(*options);
-    });
+    command.callback(
+        [options, command, exit_code] { *exit_code = run_command(command, *options); });
 }
 
 }  // namespace ulc::tools

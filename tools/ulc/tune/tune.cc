@@ -181,8 +181,10 @@ void add_tune_command(Command& app, int* exit_code) {
     command.add_flag("--afresh", options->afresh,
                      "With --merge: choose without regard to the tables that ship");
     command.add_option("-o,--output", options->output, "The table (ulc-selection.toml)");
-    command.add_option("--seconds", options->limits.seconds, "Time for all measurements (60)")
-        .range(0.1, 86400.0);
+    command
+        .add_option("--seconds", options->limits.seconds,
+                    "Time for all measurements, as 90 or 5min (60s)")
+        .time(kSecond, 100 * kMillisecond, 24 * 3600 * kSecond);
     command
         .add_option("--bytes-max,--octets-max", options->limits.octets_max,
                     "Length of the largest vector or block to measure (65536)")

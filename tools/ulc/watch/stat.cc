@@ -140,8 +140,8 @@ void add_stat_command(Command& app, int* exit_code) {
     auto watches = command.add_flag("-w,--watch", options->watch,
                                     "Show what the counters gain, until Ctrl-C or the engine ends");
     command
-        .add_option("--interval", options->interval_seconds, "Seconds between lines of --watch (1)")
-        .range(0.05, 3600.0);
+        .add_option("--interval", options->interval_seconds, "Time between lines of --watch (1s)")
+        .time(kSecond, 50 * kMillisecond, 3600 * kSecond);
     command.add_option("--count", options->count,
                        "End --watch after that number of samples (never)");
     command.add_flag("-a,--all", options->all, "Also the counters that are 0");

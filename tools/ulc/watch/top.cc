@@ -175,8 +175,8 @@ void add_top_command(Command& app, int* exit_code) {
         .check([](const std::string& word) {
             return order_of_word(word) ? "" : "it is one of: " + order_words();
         });
-    command.add_option("--interval", options->interval_seconds, "Seconds between samples (1)")
-        .range(0.15, 3600.0);
+    command.add_option("--interval", options->interval_seconds, "Time between samples (1s)")
+        .time(kSecond, 150 * kMillisecond, 3600 * kSecond);
     command.add_flag("--once", options->once, "Take two samples, print one table and end");
     command.footer("Keys: q quits; r, l, u, b, c, t and p sort. man ulc explains the columns.");
     command.callback([options, exit_code] { *exit_code = top(*options); });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 namespace ulc::tools {
 namespace {
@@ -129,7 +130,17 @@ class Page {
 public:
     explicit Page(const TopStyle& style) : style_(style) {}
     enum class Tone : std::uint8_t { kPlain, kHeading, kAlarm };
+    /// Adds a line, and further ones for what is too long: they begin behind its first word.
     void add(std::string text, Tone tone = Tone::kPlain) {
+        for (std::size_t end = end_of_line(text); end != std::string::npos;
+             end = end_of_line(text)) {
+            add_line(text.substr(0, end), tone);
+            text.replace(0, std::min(text.find_first_not_of(", ", end), text.size()), kIndent, ' ');
+        }
+        add_line(std::move(text), tone);
+    }
+    /// Adds a line that is cut where the terminal ends.
+    void add_line(std::string text, Tone tone = Tone::kPlain) {
         if (style_.columns_max != 0 && text.size() > style_.columns_max)
             text.resize(style_.columns_max);
         const bool coloured = style_.colours && tone != Tone::kPlain;
@@ -147,6 +158,21 @@ public:
     }
 
 private:
+    static constexpr std::size_t kIndent = 9;
+    /// Returns where a line that is too long may end, before a comma or a gap; npos: it need not,
+    /// or nowhere.
+    [[nodiscard]] std::size_t end_of_line(const std::string& text) const {
+        const std::size_t most = style_.columns_max;
+        if (most <= kIndent || text.size() <= most) return std::string::npos;
+        const auto before = [&](std::string_view mark) {
+            const std::size_t at = text.rfind(mark, most - 1);
+            return at == std::string::npos || at <= kIndent ? 0 : at;
+        };
+        const std::size_t comma = before(", ");
+        const std::size_t end = std::max(comma == 0 ? 0 : comma + 1, before("   "));
+        return end == 0 || end > most ? std::string::npos : end;
+    }
+
     const TopStyle& style_;
     std::vector<std::string> lines_;
 };
@@ -229,24 +255,36 @@ void add_slowest(Page& page, const std::vector<Line>& lines) {
              row.client_blocks != 0 ? Page::Tone::kAlarm : Page::Tone::kPlain);
 }
 
-constexpr std::string_view kTable =
-    "{:>10} {:>8} {:>6} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>9} {:>5} {:>8} {:>5} {:>8} {:>5}";
+// The columns of an endpoint itself, 80 in all, and those about its peers. They are one line where
+// the terminal is wide enough, else two.
+constexpr std::string_view kOwn = "{:>10} {:>7} {:>6} {:>8} {:>9} {:>9} {:>8} {:>8} {:>7}";
+constexpr std::string_view kPeers = "{:>9} {:>5} {:>8} {:>5} {:>8} {:>5}";
 
-std::string heading() {
-    return fmt::format(kTable, "ENDPOINT", "PID", "UID", "RANK", "TAKEN/s", "GIVEN/s", "UNACKED",
-                       "BACKLOG", "UNREAD", "RTT-us", "PEER", "REPAIR/s", "LOSES", "ASKED/s",
-                       "ASKS");
+/// Returns an endpoint, or the heading, as one line or two.
+std::vector<std::string> joined(std::string own, const std::string& peers, const TopStyle& style) {
+    if (style.columns_max == 0 || own.size() + 1 + peers.size() <= style.columns_max)
+        return {own + " " + peers};
+    return {std::move(own), fmt::format("{:>10} {}", "", peers)};
 }
 
-std::string text_of(const Line& line) {
+std::vector<std::string> heading(const TopStyle& style) {
+    return joined(fmt::format(kOwn, "ENDPOINT", "PID", "UID", "RANK", "TAKEN/s", "GIVEN/s",
+                              "UNACKED", "BACKLOG", "UNREAD"),
+                  fmt::format(kPeers, "RTT-us", "PEER", "REPAIR/s", "LOSES", "ASKED/s", "ASKS"),
+                  style);
+}
+
+std::vector<std::string> text_of(const Line& line, const TopStyle& style) {
     const abi::EndpointRow& row = line.row;
     const bool measured = row.rtt_rank != abi::kNoRowRank;
-    return fmt::format(kTable, fmt::format("{:#x}", row.endpoint), row.pid, row.uid, rank_of(row),
-                       compact(line.taken), compact(line.given), row.frames_unacked,
-                       row.frames_undelivered, row.records_unread,
-                       measured ? fmt::format("{:.1f}", row.rtt_ns_max / 1e3) : "-",
-                       peer_of(row.rtt_rank), compact(line.repairs), peer_of(row.repairs_rank),
-                       compact(line.requests), peer_of(row.asks_rank));
+    return joined(
+        fmt::format(kOwn, fmt::format("{:#x}", row.endpoint), row.pid, row.uid, rank_of(row),
+                    compact(line.taken), compact(line.given), row.frames_unacked,
+                    row.frames_undelivered, row.records_unread),
+        fmt::format(kPeers, measured ? fmt::format("{:.1f}", row.rtt_ns_max / 1e3) : "-",
+                    peer_of(row.rtt_rank), compact(line.repairs), peer_of(row.repairs_rank),
+                    compact(line.requests), peer_of(row.asks_rank)),
+        style);
 }
 
 }  // namespace
@@ -277,17 +315,18 @@ std::string top_text(const TopSample& before, const TopSample& now, const TopSty
     add_engine(page, now, rates);
     add_slowest(page, lines);
     page.add("");
-    page.add(heading(), Page::Tone::kHeading);
-    const unsigned kept = style.keys ? 1 : 0;
+    for (const std::string& text : heading(style))
+        page.add_line(text, Page::Tone::kHeading);
     for (const Line& line : lines) {
-        if (page.full(kept)) break;
-        page.add(text_of(line),
-                 line.row.client_blocks != 0 ? Page::Tone::kAlarm : Page::Tone::kPlain);
+        const std::vector<std::string> texts = text_of(line, style);
+        if (page.full(static_cast<unsigned>(texts.size()) - 1 + (style.keys ? 1 : 0))) break;
+        for (const std::string& text : texts)
+            page.add_line(text,
+                          line.row.client_blocks != 0 ? Page::Tone::kAlarm : Page::Tone::kPlain);
     }
     if (style.keys)
-        page.add(
-            "q quit   sort by: r rate  l repairs  u unacked  b backlog  c unread  t round trip  "
-            "p pid");
+        page.add_line(
+            "q quit  sort: r rate  l repairs  u unacked  b backlog  c unread  t rtt  p pid");
     return page.text();
 }
 
