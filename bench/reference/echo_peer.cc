@@ -23,14 +23,21 @@
 namespace ulc::bench {
 namespace {
 
-/// Addresses of both ends, by Link.
+/// Addresses of both ends.
 struct Ends {
-    const char* ours;
-    const char* peers;
+    std::string ours;
+    std::string peers;
 };
-constexpr Ends kEnds[] = {
-    {"127.0.0.1", "127.0.0.1"}, {"10.199.7.1", "10.199.7.2"}, {"10.77.0.1", "10.77.0.2"}};
-const Ends& ends_of(Link link) { return kEnds[static_cast<int>(link)]; }
+/// Those of nodes 0 and 1 of `ulc run --wire bridge` or `--wire routed` are in the environment.
+Ends ends_of(Link link) {
+    if (link == Link::kLoopback) return {"127.0.0.1", "127.0.0.1"};
+    if (link == Link::kVeth) return {"10.199.7.1", "10.199.7.2"};
+    const char* all = std::getenv("ULC_RUN_ADDRESSES");  // NOLINT(concurrency-mt-unsafe)
+    std::istringstream words(all == nullptr ? "" : all);
+    Ends ends;
+    words >> ends.ours >> ends.peers;
+    return ends;
+}
 constexpr unsigned kEmptyPollsMax = 2000;  // then yield: both sides may share a core
 constexpr unsigned char kEnd = 0xE0;       // a one-byte datagram that ends an echo
 
@@ -58,7 +65,8 @@ sockaddr_in address_of(Link link, bool peer, std::uint16_t port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
-    inet_pton(AF_INET, peer ? ends_of(link).peers : ends_of(link).ours, &address.sin_addr);
+    const Ends ends = ends_of(link);
+    inet_pton(AF_INET, (peer ? ends.peers : ends.ours).c_str(), &address.sin_addr);
     return address;
 }
 
@@ -163,7 +171,7 @@ std::unique_ptr<EchoPeer> EchoPeer::start(Link link, std::string& why) {
         const std::string pid = std::to_string(child);
         const bool made =
             run("ip link add " + name + " type veth peer name ulcpeer netns " + pid) &&
-            run("ip addr add " + std::string(ends_of(link).ours) + "/24 dev " + name) &&
+            run("ip addr add " + ends_of(link).ours + "/24 dev " + name) &&
             run("ip link set " + name + " up");
         if (!made || send(pair[0], "v", 1, 0) != 1 || recv(pair[0], &ready, 1, 0) != 1 ||
             ready != 1) {
@@ -220,8 +228,7 @@ void EchoPeer::serve(Link link, int control) {
         send(control, &ready, 1, 0);
         char go = 0;
         if (ready == 0 || recv(control, &go, 1, 0) != 1) return;
-        ready = run("ip addr add " + std::string(ends_of(link).peers) + "/24 dev ulcpeer") &&
-                        bring_up("ulcpeer")
+        ready = run("ip addr add " + ends_of(link).peers + "/24 dev ulcpeer") && bring_up("ulcpeer")
                     ? 1
                     : 0;
     }

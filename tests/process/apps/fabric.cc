@@ -46,7 +46,7 @@ constexpr std::size_t kQueued = 1024;
 char early_contexts[kQueued];
 
 void start_early(const std::string& folder) {
-    std::string peer(64, '\0');
+    std::string peer(256, '\0');
     std::size_t length = peer.size();
     NEED(fi_getname(&f.ep->fid, peer.data(), &length));
     peer[7] = 1;  // the rank
@@ -401,10 +401,10 @@ int main(int argc, char** argv) {
         check_time(__LINE__);
         ::usleep(1000);
     }
-    ulc::test::open();
+    open_endpoint();
     if (alone) {
         from_stranger();
-        close();
+        close_endpoint();
         if (failures == 0) std::printf("rank %d: all right\n", rank);
         return failures == 0 ? 0 : 1;
     }
@@ -421,7 +421,7 @@ int main(int argc, char** argv) {
     descriptor();
     automatic ? while_it_computes(folder) : depth();
     meet();
-    close();
+    close_endpoint();
     if (failures == 0) std::printf("rank %d: all right\n", rank);
     return failures == 0 ? 0 : 1;
 }

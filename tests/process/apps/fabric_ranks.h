@@ -47,7 +47,7 @@ inline int rank = 0;
     } while (false)
 
 using Clock = std::chrono::steady_clock;
-inline const Clock::time_point deadline = Clock::now() + std::chrono::seconds(60);
+inline Clock::time_point deadline = Clock::now() + std::chrono::seconds(60);
 
 inline void check_time(int line) {
     if (Clock::now() < deadline) return;
@@ -128,7 +128,7 @@ inline void meet() {
     CHECK(next().op_context == &byte);
 }
 
-inline void open() {
+inline void open_endpoint() {
     fi_info* hints = fi_allocinfo();
     hints->fabric_attr->prov_name = ::strdup("ulc");
     hints->caps = FI_TAGGED | FI_MSG | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV | more_caps;
@@ -200,7 +200,7 @@ inline ssize_t look(std::uint64_t tag, std::uint64_t flags, void* buffer, std::s
     return fi_trecvmsg(f.ep, &message, flags);
 }
 
-inline void close() {
+inline void close_endpoint() {
     CHECK(fi_close(&f.addresses->fid) == -FI_EBUSY);
     CHECK(fi_close(&f.ep->fid) == 0);
     CHECK(fi_close(&f.queue->fid) == 0);

@@ -8,7 +8,6 @@
 //                                                 flood    rank 0 dies while it writes short ones
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,32 +15,12 @@
 #include <vector>
 
 #include "fabric_ranks.h"
+#include "near_reads.h"
 #include "tests/process/daemon/local_users.h"
 
 namespace {
 
 using namespace ulc::test;
-
-int reads = 0;     ///< calls of process_vm_readv() that succeeded
-int refusals = 0;  ///< others
-int kill_at = 0;   ///< the read before which its process is killed; 0: none
-
-}  // namespace
-
-/// The provider calls this one in place of the C library's.
-extern "C" ssize_t process_vm_readv(pid_t pid, const iovec* local, unsigned long locals,
-                                    const iovec* remote, unsigned long remotes,
-                                    unsigned long flags) noexcept {
-    if (kill_at != 0 && reads + 1 == kill_at) {
-        ::kill(pid, SIGKILL);
-        ::usleep(100'000);
-    }
-    const ssize_t got = ::syscall(SYS_process_vm_readv, pid, local, locals, remote, remotes, flags);
-    ++(got > 0 ? reads : refusals);
-    return got;
-}
-
-namespace {
 
 unsigned char byte_at(std::size_t i, int of_rank) {
     return static_cast<unsigned char>(i * 7 + i / 1000 + static_cast<unsigned>(of_rank));
@@ -100,6 +79,20 @@ void exchange(std::size_t length, std::size_t out_pieces, std::size_t in_pieces)
         CHECK((entry.flags & FI_REMOTE_CQ_DATA) != 0);
     }
     CHECK(wrong_bytes(in, length) == 0);
+}
+
+/// Both ranks exchange messages until each has tried to read the other's memory and shares memory
+/// for short messages. Before, an engine has not named both processes, or a token is on its way.
+void until_near() {
+    for (char mine = 0, theirs = 0; mine == 0 || theirs == 0;) {
+        check_time(__LINE__);
+        exchange(100'000, 1, 1);
+        exchange(1000, 1, 1);
+        mine = reads + refusals > 0 && has_ring() ? 1 : 0;
+        post(&theirs, 1, kMeet, 0, &theirs, f.peer);
+        inject(std::string(1, mine), kMeet);
+        CHECK(next().op_context == &theirs);
+    }
 }
 
 /// Many messages before the first answer.
@@ -232,7 +225,7 @@ void sent_before_the_end() {
     meet();
     if (rank == 0) {
         until_taken([&] { return fi_tsend(f.ep, out.data(), kLength, nullptr, f.peer, 50, &out); });
-        close();
+        close_endpoint();
         out.assign(kLength, 0);
         return;
     }
@@ -243,13 +236,13 @@ void sent_before_the_end() {
     std::vector<unsigned char> in(kLength);
     post(in.data(), kLength, 50, 0, &in, f.peer);
     CHECK(next().op_context == &in && wrong_bytes(in, kLength) == 0);
-    close();
+    close_endpoint();
 }
 
 /// Rank 0 dies between two reads. Returns rank 1's exit code.
 int die_under_a_read() {
     constexpr std::size_t kLength = 12U << 20;
-    exchange(100'000, 1, 1);  // so rank 1 knows rank 0
+    until_near();
     auto bytes = message_of(kLength, rank);
     if (rank == 0) {
         send(pieces_of(bytes, 1), 60, &bytes);
@@ -267,14 +260,6 @@ int die_under_a_read() {
     return 0;
 }
 
-/// True if this process maps memory for short messages.
-bool has_ring() {
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);)
-        if (line.find("memfd:ulc-near") != std::string::npos) return true;
-    return false;
-}
-
 /// Rank 0 is killed while it writes messages. Those that came are the first of those that it sent.
 /// Returns rank 1's exit code.
 int die_in_a_flood() {
@@ -282,7 +267,7 @@ int die_in_a_flood() {
     constexpr std::uint64_t kKillAt = 20'000;
     const auto length_of = [](std::uint64_t n) { return n * 37 % kLongest; };
     std::vector<unsigned char> bytes(kLongest);
-    exchange(100, 1, 1);
+    until_near();
     if (rank == 0) {
         inject(std::to_string(::getpid()), 1);
         for (std::uint64_t n = 0;; ++n) {
@@ -327,15 +312,13 @@ int main(int argc, char** argv) {
     rank = std::atoi(std::getenv("ULC_RANK"));
     const std::string how = argv[2];
     if (how == "refuse" && rank == 1) CHECK(refuse_calls({{SYS_process_vm_readv, EPERM}}));
-    ulc::test::open();
+    open_endpoint();
     exchange_addresses(argv[1]);
     meet();
     if (how == "kill") return die_under_a_read();
     if (how == "flood") return die_in_a_flood();
-    many_at_once();           // after it the engines have named both processes, …
-    exchange(100'000, 1, 1);  // … and after this both ranks have a token
-    exchange(1000, 1, 1);
-    CHECK(has_ring());
+    many_at_once();
+    until_near();
     const int before = reads;
     exchange(5'000'003, 1, 1);
     CHECK(reads - before == (how == "refuse" && rank == 1 ? 0 : 2));

@@ -242,7 +242,7 @@ int main(int argc, char** argv) {
     memory_mode = how == "basic" ? FI_MR_BASIC : 0;
     more_caps = FI_RMA | FI_ATOMIC | FI_RMA_EVENT;
     rank = std::atoi(std::getenv("ULC_RANK"));
-    ulc::test::open();
+    open_endpoint();
     CHECK((f.info->caps & (FI_RMA | FI_ATOMIC | FI_REMOTE_WRITE | FI_READ)) ==
           (FI_RMA | FI_ATOMIC | FI_REMOTE_WRITE | FI_READ));
     exchange_addresses(argv[1]);
@@ -261,7 +261,7 @@ int main(int argc, char** argv) {
     told();
     meet();
     CHECK(fi_close(&registered->fid) == 0 && fi_close(&read_only->fid) == 0);
-    ulc::test::close();
+    close_endpoint();
     if (failures == 0) std::printf("rank %d: all right\n", rank);
     return failures == 0 ? 0 : 1;
 }
