@@ -3,9 +3,9 @@
 // the file's name, or what it says is within all bounds and can be looked up.
 #include <string>
 
+#include "../input.h"
 #include "base/check.h"
 #include "coll/table_text.h"
-#include "input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace ulc;

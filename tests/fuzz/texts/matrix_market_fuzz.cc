@@ -5,9 +5,9 @@
 #include <sstream>
 #include <string>
 
+#include "../input.h"
 #include "base/check.h"
 #include "bench/apps/matrix_market.h"
-#include "input.h"
 
 namespace {
 

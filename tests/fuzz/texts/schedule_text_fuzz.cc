@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "../input.h"
 #include "base/check.h"
-#include "input.h"
 #include "tests/sim/schedule/text.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../input.h"
 #include "base/check.h"
-#include "input.h"
 #include "tests/sim/scenario/scenario_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
