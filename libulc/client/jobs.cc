@@ -39,6 +39,7 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
             rank, size, size - 1U);
         return ULC_ERR_INVALID;
     }
+    if (const int error = seal(nonce); error != ULC_OK) return error;
     const std::uint32_t block = outbox_.arena().allocate(sizeof(abi::JoinRequest));
     if (block == TxArena::kNone) return ULC_ERR_AGAIN;
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kJoinJob);
@@ -67,6 +68,17 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
     rank_ = rank;
     state_ = State::kForming;
     return ULC_OK;
+}
+
+int Endpoint::seal(const unsigned char* nonce) const {
+    if (hooks_.seal == nullptr) return ULC_OK;
+    const int error = hooks_.seal(hooks_.context, nonce);
+    if (error == ULC_ERR_INVALID)
+        set_last_error(
+            "the wire is sealed, and there is no key: start with `ulc run`, mpirun or mpiexec; or "
+            "set ULC_NONCE to the same 32 hexadecimal digits for all ranks; or add key=FILE to the "
+            "device, or open where all who reach the net are trusted");
+    return error;
 }
 
 void Endpoint::prepare_as(const Recall& other) {
@@ -187,9 +199,12 @@ void Endpoint::on_peer_gone(std::uint16_t rank, int error) {
 }
 
 int wait_until_formed(Endpoint& ep, const char* job, Nanos deadline) {
+    // The engine has the same deadline, and knows which ranks did not come and why.
+    constexpr Nanos kEngineSpeaks = 100 * kMillisecond;
+    const Nanos give_up = deadline == ULC_WAIT_FOREVER ? deadline : deadline + kEngineSpeaks;
     int error = ULC_OK;
     while ((error = ep.job_state()) == ULC_ERR_AGAIN) {
-        error = ep.wait(left_of(ep, deadline));
+        error = ep.wait(left_of(ep, give_up));
         if (error == ULC_ERR_TIMEOUT && ep.job_state() == ULC_ERR_AGAIN) {
             set_last_error("job %s: not all ranks came in time", job);
             return ULC_ERR_TIMEOUT;
