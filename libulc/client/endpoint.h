@@ -99,6 +99,9 @@ public:
     [[nodiscard]] bool has_profile() const noexcept { return !recall_.profile.empty(); }
     [[nodiscard]] int join(const char* job, std::size_t job_octets, std::uint16_t rank,
                            std::uint16_t size, const unsigned char* nonce, Nanos timeout);
+    /// Gives the nonce of a job to the engine's sealed wires. nullptr: there is none. Returns an
+    /// error of ulc.h: without a key such a wire reaches no node.
+    [[nodiscard]] int seal(const unsigned char* nonce) const;
     /// Starts ulc_open_links(). `key`: 16 random bytes, not all 0.
     [[nodiscard]] int open_links(std::uint16_t links, const unsigned char* key);
     /// Starts ulc_open_links_as().

@@ -45,6 +45,10 @@ struct Hooks {
     /// Lets the engine ask for nodes at such addresses. Returns 0 or an Err number. nullptr: it
     /// finds them itself.
     int (*meet)(void* context, const char* addresses) = nullptr;
+    /// Lets sealed wires of the engine reach the nodes that know this nonce of 16 octets. nullptr:
+    /// there is none. Returns 0 or an Err number; kInvalid: a wire is sealed, and no key is known.
+    /// nullptr: the engine has its keys.
+    int (*seal)(void* context, const unsigned char* nonce) = nullptr;
     /// Notes that the thread begins to compute, or polls again; its helper polls an embedded engine
     /// meanwhile. nullptr: the engine runs elsewhere.
     void (*computes)(void* context, bool begins) = nullptr;

@@ -61,6 +61,7 @@ void count_drops(Core& core, Net& net) {
     count_rise(core, Counter::drop_own_echo, counted.own_echo, now.own_echo);
     count_rise(core, Counter::drop_wrong_source, counted.wrong_source, now.wrong_source);
     count_rise(core, Counter::port_errors, counted.damaged, now.damaged);
+    count_rise(core, Counter::drop_unsealed, counted.unsealed, now.unsealed);
     count_rise(core, Counter::tx_unsendable, counted.unsendable, now.unsendable);
 }
 

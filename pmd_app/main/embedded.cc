@@ -27,6 +27,7 @@ Err make(const char* devices, const char* options, std::unique_ptr<EmbeddedEngin
     NodeOptions node = node_options_of(parsed);
     // ulc_poll() runs one round, which must see the caller's submissions.
     node.engine.looks_per_round = node.engine.endpoints_max;
+    node.takes_secrets = true;
     if (const Err error = Node::open(node, nullptr, engine->node, notes, why); error != Err::kOk)
         return error;
     engine->core =
@@ -72,6 +73,7 @@ constexpr abi::EngineEntry kEntry{
     forget_place,
     addresses,
     meet,
+    seal,
     computes,
     close,
 };

@@ -31,7 +31,9 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
     }
     std::unique_ptr<Node> node(new Node);
     for (const NodeNet& net : options.nets) {
-        if (const Err error = node->open_port(net.port, why); error != Err::kOk) return error;
+        if (const Err error = node->open_port(net.port, options.takes_secrets, why);
+            error != Err::kOk)
+            return error;
         const auto at = std::ranges::find(node->names_, net.name);
         node->ports_.back().net = static_cast<std::size_t>(at - node->names_.begin());
         if (at == node->names_.end()) node->names_.push_back(net.name);
@@ -64,12 +66,13 @@ Err Node::open_trace(const NodeOptions& options, std::vector<Port>& ports, std::
 
 namespace {
 
-Err open_udp(const dpdk::PortOptions& options, std::unique_ptr<udp::UdpPort>& out,
-             std::string& why) {
+Err open_udp(const dpdk::PortOptions& options, bool takes_secrets,
+             std::unique_ptr<udp::UdpPort>& out, std::string& why) {
     udp::PortOptions sockets{.mtu = options.mtu,
                              .ether_type = options.ether_type,
                              .segments = options.segments,
-                             .seed = system_random()};
+                             .seed = system_random(),
+                             .takes_secrets = takes_secrets};
     if (options.exception) {
         why = "the kernel keeps the network of a UDP socket; leave --exception out";
         return Err::kInvalid;
@@ -102,7 +105,7 @@ Err open_verbs(const dpdk::PortOptions& options, std::unique_ptr<verbs::VerbsPor
 
 }  // namespace
 
-Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
+Err Node::open_port(const dpdk::PortOptions& options, bool takes_secrets, std::string& why) {
     OpenPort port;
     Err error = Err::kOk;
     if (shm::is_shm(options.device)) {
@@ -124,7 +127,7 @@ Err Node::open_port(const dpdk::PortOptions& options, std::string& why) {
         }
         if (error == Err::kOk) error = packet::PacketPort::open(shared, port.packet, why);
     } else if (udp::is_udp(options.device)) {
-        error = open_udp(options, port.udp, why);
+        error = open_udp(options, takes_secrets, port.udp, why);
     } else if (verbs::is_verbs(options.device)) {
         error = open_verbs(options, port.verbs, why);
     } else {
@@ -196,6 +199,17 @@ bool Node::meet(std::string_view addresses) {
     for (const OpenPort& port : ports_)
         if (port.udp != nullptr) port.udp->meet(read);
     return true;
+}
+
+void Node::add_secret(std::span<const std::uint8_t, 16> nonce) noexcept {
+    for (const OpenPort& port : ports_)
+        if (port.udp != nullptr) port.udp->add_secret(seal::secret_of_nonce(nonce));
+}
+
+bool Node::needs_secret() const noexcept {
+    return std::ranges::any_of(ports_, [](const OpenPort& port) {
+        return port.udp != nullptr && port.udp->needs_secret();
+    });
 }
 
 std::string Node::ports_as_text() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,7 @@ struct NodeOptions {
     std::optional<port::MeshPlace> mesh;  ///< the net's two ports are links of a mesh
     engine::EngineConfig engine;          ///< seed 0: taken from the system
     IdleLadder::Limits idle;
+    bool takes_secrets = false;   ///< add_secret() follows, so a sealed wire needs no key yet
     std::uint32_t slow_time = 1;  ///< time passes slower by this factor, if there is a TSC
     TraceOptions trace;           ///< Node fills in nets, ether_type and tsc_hz
 };
@@ -68,6 +70,10 @@ public:
     /// Asks for nodes where addresses() of another engine says. False: it says no such thing.
     /// Engine thread.
     [[nodiscard]] bool meet(std::string_view addresses);
+    /// Lets sealed wires reach those that know the nonce of a job. Engine thread.
+    void add_secret(std::span<const std::uint8_t, 16> nonce) noexcept;
+    /// Returns whether a wire is sealed, and no key is known.
+    [[nodiscard]] bool needs_secret() const noexcept;
     /// Returns that of the time stamp counter; 0: unknown.
     [[nodiscard]] std::uint64_t tsc_hz() const noexcept { return tsc_hz_; }
     /// Returns the traffic of the exception interfaces; empty without one. Call it after the
@@ -106,7 +112,7 @@ private:
     Node() = default;
     static void add_verbs_losses(const verbs::Counts& counts, const std::string& name,
                                  std::string& text);
-    Err open_port(const dpdk::PortOptions& options, std::string& why);
+    Err open_port(const dpdk::PortOptions& options, bool takes_secrets, std::string& why);
     /// Makes the tables of the nets: of a port, or of a bond of several.
     Err bond_ports(const NodeOptions& options, std::vector<Port>& tables, std::string& why);
     /// Opens the trace, which watches each port.

@@ -80,6 +80,7 @@ struct PortDrops {
     std::uint64_t own_echo = 0;       ///< came, sent by this node
     std::uint64_t wrong_source = 0;   ///< came, with a MAC address that is not its sender's
     std::uint64_t damaged = 0;        ///< came, dropped by the device or shorter than its headers
+    std::uint64_t unsealed = 0;       ///< came, not sealed as this net is, damaged, or repeated
     std::uint64_t unsendable = 0;     ///< were taken by tx(), and could not be sent
 
     PortDrops& operator+=(const PortDrops& other) noexcept {
@@ -89,6 +90,7 @@ struct PortDrops {
         own_echo += other.own_echo;
         wrong_source += other.wrong_source;
         damaged += other.damaged;
+        unsealed += other.unsealed;
         unsendable += other.unsendable;
         return *this;
     }

@@ -4,6 +4,8 @@
 //
 //   | kind | low 3 octets of a group's address, or 0 | ULC frame from its header on |     a frame
 //   | kind | 0 | from or count | name | … |                                     between two nodes
+//   | kind | key | number | a frame as above, encrypted | tag |           sealed: seal/keys.h
+//   | kind | 0 | from or count | name | … | proof |                   between two sealed nodes
 #pragma once
 
 #include <array>
@@ -11,6 +13,7 @@
 #include <cstdint>
 
 #include "base/endian.h"
+#include "seal/keys.h"
 #include "udp/address.h"
 #include "wire/ids.h"
 
@@ -29,6 +32,9 @@ enum class Kind : std::uint8_t {
     kToGroup = 0x12,  ///< for a group
     kHello = 0x18,
     kWelcome = 0x19,
+    kSealed = 0x20,  ///< holds one of the first three
+    kSealedHello = 0x28,
+    kSealedWelcome = 0x29,
 };
 
 /// Asks the node at an address for its name, and to give the token back. It is longer than it has
@@ -63,6 +69,7 @@ struct Entry {
 static_assert(sizeof(Entry) == 20);
 
 inline constexpr std::size_t kEntriesMax = 56;  ///< a Welcome fits into the least MTU of IPv6
-inline constexpr std::size_t kControlMax = sizeof(Welcome) + kEntriesMax * sizeof(Entry);
+inline constexpr std::size_t kControlMax =
+    sizeof(Welcome) + kEntriesMax * sizeof(Entry) + sizeof(seal::Proof);
 
 }  // namespace ulc::udp

@@ -56,8 +56,16 @@ std::string set_argument(std::string_view key, std::string_view value, DeviceSpe
         }
         return "";
     }
+    if (key == "key") {
+        spec.key_file = value;
+        return value.empty() ? "key= names no file" : "";
+    }
+    if (key == "open" && value.empty()) {
+        spec.open = true;
+        return "";
+    }
     return "has no argument '" + std::string(key) +
-           "'; write udp[,addr=IP][,port=NUMBER][,peer=IP:PORT]…";
+           "'; write udp[,addr=IP][,port=NUMBER][,peer=IP:PORT]…[,key=FILE|,open]";
 }
 
 }  // namespace
@@ -76,6 +84,8 @@ Err parse_device(std::string_view device, DeviceSpec& out, std::string& why) {
     for (const Address& peer : spec.peers)
         if (wrong.empty() && peer.is_v4() != spec.own.is_v4())
             wrong = "peer=" + text_of(peer) + " is not of the same IP version as its own address";
+    if (wrong.empty() && spec.open && !spec.key_file.empty())
+        wrong = "is sealed by key= or open; leave one out";
     if (!wrong.empty()) {
         why = std::string(kName).append(" ").append(wrong);
         return Err::kInvalid;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device strings of a UDP socket: "udp", "udp,addr=10.0.0.5,port=4001,peer=10.0.0.1:4001". Pure.
+// Device strings of a UDP socket: "udp", "udp,addr=10.0.0.5,port=4001,peer=10.0.0.1:4001,key=FILE",
+// "udp,open". Pure.
 #pragma once
 
 #include <string>
@@ -15,6 +16,8 @@ struct DeviceSpec {
     Address own;                 ///< addr= and port=; all addresses of this machine; port 0: any
     std::vector<Address> peers;  ///< peer=, any number of times
     std::vector<std::string> named_peers;  ///< those by name: "node1:4001"
+    std::string key_file;                  ///< key=; holds the secret of all nodes
+    bool open = false;                     ///< the word "open": nothing is sealed
 };
 
 /// Returns whether the device string means a UDP socket.

@@ -10,7 +10,17 @@
 namespace ulc::udp {
 namespace {
 
+/// The token of a question that wants no answer.
+constexpr std::uint64_t kHint = 0;
+
 bool is_group(const Mac& mac) noexcept { return (mac.octets[0] & 1U) != 0; }
+
+bool is_hint(std::span<const std::byte> datagram) noexcept {
+    Hello hello;
+    if (datagram.size() < sizeof hello) return true;
+    std::memcpy(&hello, datagram.data(), sizeof hello);
+    return hello.token == kHint;
+}
 
 }  // namespace
 
@@ -92,6 +102,8 @@ bool Peers::next_new(Address& out) {
 
 void Peers::clear_name(std::uint32_t slot) {
     Peer& peer = peers_[slot];
+    if (peer.keys != nullptr) count_keys(peer, false);
+    peer.keys.reset();
     by_name_.erase(number_of(peer.name));
     std::erase(answering_, slot);
     peer.name = Mac{};
@@ -116,6 +128,34 @@ Mac Peers::name_of(const Address& address) const noexcept {
     return slot == KeyedIndex::kNone ? Mac{} : peers_[slot].name;
 }
 
+seal::PeerKeys* Peers::keys_of(const Address& address) noexcept {
+    const std::uint32_t slot = at(address);
+    return slot == KeyedIndex::kNone ? nullptr : peers_[slot].keys.get();
+}
+
+seal::Cipher Peers::cipher() const noexcept {
+    return config_.ring->has_aes() && without_aes_ == 0 ? seal::Cipher::kAes256Gcm
+                                                        : seal::Cipher::kChaCha20Poly1305;
+}
+
+void Peers::count_keys(const Peer& peer, bool more) noexcept {
+    const std::size_t one = more ? 1 : SIZE_MAX;
+    holders_[peer.keys->secret()] += one;
+    if (!peer.keys->has_aes()) without_aes_ += one;
+}
+
+/// Keeps the keys of a node that answered. Numbers that came stay known while its salt is the same.
+void Peers::set_keys(Peer& peer, const Proved& proved) {
+    if (peer.keys != nullptr) count_keys(peer, false);
+    if (peer.keys == nullptr || peer.keys->salt() != proved.proof.salt) {
+        peer.keys = std::make_unique<seal::PeerKeys>(peer.name, proved.proof);
+    } else {
+        peer.keys->pass(proved.proof);
+    }
+    peer.keys->set_secret(proved.secret);
+    count_keys(peer, true);
+}
+
 const Peers::Peer* Peers::find(const Mac& name) const noexcept {
     const std::uint32_t slot = by_name_.find(number_of(name));
     return slot == KeyedIndex::kNone ? nullptr : &peers_[slot];
@@ -128,7 +168,11 @@ std::string Peers::unanswered() const {
     for (const std::uint32_t slot : used_) {
         const Peer& peer = peers_[slot];
         if (!peer.configured || peer.own || peer.answers() || peer.tries == 0) continue;
-        if (++silent <= kNamedMax) text += (text.empty() ? "" : ", ") + text_of(peer.address);
+        if (++silent > kNamedMax) continue;
+        text += (text.empty() ? "" : ", ") + text_of(peer.address);
+        if (peer.foreign)
+            text += config_.ring == nullptr ? " (its engine is sealed, and this one open)"
+                                            : " (its engine has another key, or is open)";
     }
     if (silent > kNamedMax) text += " and " + std::to_string(silent - kNamedMax) + " more";
     return text;
@@ -144,14 +188,21 @@ void Peers::ask(Peer& peer, Nanos now) {
     peer.asked = now;
     Nanos wait = kRefresh;
     if (!peer.answers()) wait = std::min(kAskFirst << std::min<unsigned>(peer.tries, 8), kAskAgain);
+    std::size_t secret = 0;
+    if (peer.keys != nullptr) {
+        secret = peer.keys->secret();
+    } else if (config_.ring != nullptr) {
+        secret = peer.tries % config_.ring->count();  // any that both have
+    }
     if (peer.tries < UINT8_MAX) ++peer.tries;
     peer.next = now + wait;
-    queue_.push_back({peer.address, peer.token, peer.from, true, false});
+    queue_.push_back({peer.address, peer.token, peer.from, true, false, secret});
 }
 
 void Peers::on_timer(Nanos now) {
     answers_ = 0;
-    if (now < next_look_) return;
+    ++looks_;
+    if (now < next_look_ || (config_.ring != nullptr && config_.ring->count() == 0)) return;
     next_look_ = now + kAskAgain;
     for (std::size_t n = used_.size(); n-- > 0;) {  // remove() takes the place of later ones
         const std::uint32_t slot = used_[n];
@@ -173,17 +224,25 @@ std::size_t Peers::next_tx(Address& to, std::byte* body) {
     const Answer next = queue_.front();
     queue_.pop_front();
     to = next.to;
-    if (!next.is_question) return put_welcome(next, body);
-    Hello hello;
-    hello.from = next.from;
-    hello.name = config_.own;
-    hello.token = next.token;
-    std::memcpy(body, &hello, sizeof hello);
-    return sizeof hello;
+    std::size_t octets = sizeof(Hello);
+    if (next.is_question) {
+        Hello hello;
+        if (config_.ring != nullptr) hello.kind = Kind::kSealedHello;
+        hello.from = next.from;
+        hello.name = config_.own;
+        hello.token = next.token;
+        std::memcpy(body, &hello, sizeof hello);
+    } else {
+        octets = put_welcome(next, body);
+    }
+    if (config_.ring == nullptr) return octets;
+    config_.ring->prove(next.secret, body, octets);
+    return octets + sizeof(seal::Proof);
 }
 
 std::size_t Peers::put_welcome(const Answer& answer, std::byte* body) const {
     Welcome welcome;
+    if (config_.ring != nullptr) welcome.kind = Kind::kSealedWelcome;
     welcome.count = static_cast<std::uint16_t>(answering_.size());
     welcome.name = config_.own;
     welcome.token = answer.token;
@@ -207,23 +266,67 @@ std::size_t Peers::put_welcome(const Answer& answer, std::byte* body) const {
 // ---- what comes ---------------------------------------------------------------------------------
 
 void Peers::on_datagram(const Address& from, std::span<const std::byte> datagram, Nanos now) {
-    if (!datagram.empty() && static_cast<Kind>(datagram[0]) == Kind::kWelcome)
-        return on_welcome(from, datagram, now);
+    Proved proved;
+    if (datagram.empty()) {
+        ++counts_.malformed;
+        return;
+    }
+    const auto kind = static_cast<Kind>(datagram[0]);
+    if (!take_proof(from, datagram, proved, now)) return;
+    if (kind == Kind::kWelcome || kind == Kind::kSealedWelcome)
+        return on_welcome(from, datagram, proved, now);
     Hello hello;
     if (datagram.size() != sizeof hello) {
         ++counts_.malformed;
         return;
     }
     std::memcpy(&hello, datagram.data(), sizeof hello);
-    if (hello.kind != Kind::kHello || hello.name == Mac{} || is_group(hello.name)) {
+    const bool is_hello = kind == Kind::kHello || kind == Kind::kSealedHello;
+    if (!is_hello || hello.name == Mac{} || is_group(hello.name)) {
         ++counts_.malformed;
         return;
     }
-    on_hello(from, hello, now);
+    on_hello(from, hello, proved.secret, now);
+}
+
+/// Takes the proof off a datagram. False: it is not sealed as this net is. That is a hint, no more:
+/// its sender is asked now and then, and sees the same.
+bool Peers::take_proof(const Address& from, std::span<const std::byte>& datagram, Proved& out,
+                       Nanos now) {
+    const auto kind = static_cast<Kind>(datagram[0]);
+    const bool sealed = kind == Kind::kSealedHello || kind == Kind::kSealedWelcome;
+    if (!sealed && config_.ring == nullptr) return true;
+    if (sealed && config_.ring != nullptr) {
+        out.secret = config_.ring->check(datagram, out.proof);
+        if (out.secret != seal::Keyring::kNone) {
+            datagram = datagram.first(datagram.size() - sizeof out.proof);
+            return true;
+        }
+    }
+    ++counts_.unsealed;
+    const std::uint32_t slot = at(from);
+    if (slot != KeyedIndex::kNone && !peers_[slot].own) peers_[slot].foreign = true;
+    const bool can_ask = config_.ring == nullptr || config_.ring->count() > 0;
+    const bool knows = slot != KeyedIndex::kNone && peers_[slot].configured;  // it is asked anyway
+    if (can_ask && !knows && !is_hint(datagram) && may_hint(from, now))
+        queue_.push_back({from, kHint, 0, true, false});
+    return false;
+}
+
+/// Returns whether the address has had no hint for a second, and others leave space for one.
+bool Peers::may_hint(const Address& to, Nanos now) noexcept {
+    Hinted* oldest = &hinted_[0];
+    for (Hinted& each : hinted_) {
+        if (each.to == to && now - each.at < kAskAgain) return false;
+        if (each.at < oldest->at) oldest = &each;
+    }
+    if (now - oldest->at < kAskAgain || queue_.size() >= kQueueMax) return false;
+    *oldest = {to, now};
+    return true;
 }
 
 /// A question says that a node may be there: it is answered, and asked in turn.
-void Peers::on_hello(const Address& from, const Hello& hello, Nanos now) {
+void Peers::on_hello(const Address& from, const Hello& hello, std::size_t secret, Nanos now) {
     std::uint32_t slot = at(from);
     if (hello.name == config_.own) {
         if (slot != KeyedIndex::kNone && peers_[slot].token == hello.token) peers_[slot].own = true;
@@ -236,7 +339,7 @@ void Peers::on_hello(const Address& from, const Hello& hello, Nanos now) {
         return;
     }
     if (!proven) ++answers_;
-    queue_.push_back({from, hello.token, hello.from, false, proven});
+    queue_.push_back({from, hello.token, hello.from, false, proven, secret});
     if (slot == KeyedIndex::kNone) {
         if (strangers_ >= kStrangersMax || (slot = insert(from, now)) == KeyedIndex::kNone) {
             ++counts_.refused;
@@ -249,7 +352,8 @@ void Peers::on_hello(const Address& from, const Hello& hello, Nanos now) {
     if (asks && (peer.tries == 0 || now - peer.asked >= kAskAgain)) ask(peer, now);
 }
 
-void Peers::on_welcome(const Address& from, std::span<const std::byte> datagram, Nanos now) {
+void Peers::on_welcome(const Address& from, std::span<const std::byte> datagram,
+                       const Proved& proved, Nanos now) {
     Welcome welcome;
     if (datagram.size() < sizeof welcome) {
         ++counts_.malformed;
@@ -280,8 +384,10 @@ void Peers::on_welcome(const Address& from, std::span<const std::byte> datagram,
     }
     const bool is_new = peers_[slot].name != welcome.name;
     set_name(slot, welcome.name);
+    if (config_.ring != nullptr) set_keys(peers_[slot], proved);
     take_entries(datagram.subspan(sizeof welcome), now);
     Peer& peer = peers_[slot];  // take_entries() may have moved it
+    peer.foreign = false;
     peer.heard = now;
     peer.tries = 1;
     peer.next = now + kRefresh;

@@ -10,14 +10,20 @@
 // address that did not answer: one HELLO a second at most, and answers of at most three times the
 // octets that it sent (RFC 9000 §8).
 //
+// On a sealed net a node counts only if its datagrams prove that it holds a secret of this node's
+// (seal/keys.h), and comes with the keys by which it seals. Open and sealed nodes do not answer
+// each other, but each is asked once, so that the other can say why it finds no node.
+//
 // Invariants: a name has one address, and an address one name; work for a datagram does not grow
 // with the number of peers, but for a WELCOME to a peer, which names at most kEntriesMax.
 // Engine thread only.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +31,7 @@
 #include "base/prng.h"
 #include "base/tables/keyed_index.h"
 #include "base/units.h"
+#include "seal/keys.h"
 #include "udp/address.h"
 #include "udp/datagram.h"
 #include "wire/ids.h"
@@ -34,6 +41,8 @@ namespace ulc::udp {
 struct PeersConfig {
     Mac own;                 ///< this node's name
     std::uint64_t seed = 0;  ///< random bits, for tokens and tables
+    /// nullptr: the net is open. It outlives this. While it has no secret no node is found.
+    seal::Keyring* ring = nullptr;
 };
 
 class Peers {
@@ -47,25 +56,29 @@ public:
     static constexpr Nanos kSilent = 10 * kSecond;   ///< then its name may move to another address
     static constexpr Nanos kForget = 120 * kSecond;  ///< longer than any patience with a node
     static constexpr unsigned kAnswersPerLook = 16;  ///< to strangers, between two on_timer()
+    static constexpr std::size_t kHintsPerSecond = 16;
     static constexpr std::size_t kQueueMax = 2 * kPeersMax;
 
     struct Peer {
         Address address;
         Mac name;  ///< no octet set: it has not answered
         bool configured = false;
-        bool own = false;  ///< this node's address
+        bool own = false;      ///< this node's address
+        bool foreign = false;  ///< a node there seals by no secret of this node's, or at all
         std::uint8_t tries = 0;
         std::uint16_t from = 0;  ///< the first entry that is wanted from it
         std::uint64_t token = 0;
         Nanos asked = -kNever / 2;
-        Nanos next = 0;   ///< time of the next question
-        Nanos heard = 0;  ///< the last good answer
+        Nanos next = 0;                        ///< time of the next question
+        Nanos heard = 0;                       ///< the last good answer
+        std::unique_ptr<seal::PeerKeys> keys;  ///< those of a node that answers, on a sealed net
         [[nodiscard]] bool answers() const noexcept { return name != Mac{}; }
     };
     struct Counts {
         std::uint64_t malformed = 0;
         std::uint64_t unproven = 0;  ///< answers without the token of a question
         std::uint64_t refused = 0;   ///< names that answer elsewhere, and addresses without space
+        std::uint64_t unsealed = 0;  ///< datagrams that are not sealed as this net's are
     };
 
     explicit Peers(const PeersConfig& config);
@@ -84,8 +97,16 @@ public:
 
     /// Returns the name of the node that answered at an address; no octet set: none did.
     [[nodiscard]] Mac name_of(const Address& address) const noexcept;
+    /// Returns the keys of that node; nullptr: none answered, or the net is open.
+    [[nodiscard]] seal::PeerKeys* keys_of(const Address& address) noexcept;
     /// Returns nullptr if no node of that name answered.
     [[nodiscard]] const Peer* find(const Mac& name) const noexcept;
+    /// Returns how many nodes that answered have proved that secret (seal::Keyring).
+    [[nodiscard]] std::size_t holders_of(std::size_t secret) const noexcept {
+        return holders_[secret];
+    }
+    /// Returns the cipher that all nodes here have.
+    [[nodiscard]] seal::Cipher cipher() const noexcept;
     /// Calls visit(peer) for each node that answered.
     template <typename Visit>
     void each(Visit visit) const {
@@ -97,6 +118,8 @@ public:
     [[nodiscard]] std::size_t count() const noexcept { return answering_.size(); }
     [[nodiscard]] const Mac& own() const noexcept { return config_.own; }
     [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+    /// Returns how often on_timer() was called.
+    [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
     /// Returns how many places of its tables all datagrams have looked at, for tests.
     [[nodiscard]] std::uint64_t steps() const noexcept {
         return by_address_.steps() + by_name_.steps();
@@ -109,6 +132,12 @@ private:
         std::uint16_t from = 0;
         bool is_question = false;
         bool with_entries = false;
+        std::size_t secret = 0;  ///< by which it is proved, on a sealed net
+    };
+
+    struct Hinted {
+        Address to;
+        Nanos at = -kNever / 2;
     };
 
     [[nodiscard]] std::uint64_t key_of(const Address& address) const noexcept;
@@ -118,8 +147,18 @@ private:
     void ask(Peer& peer, Nanos now);
     void set_name(std::uint32_t slot, const Mac& name);
     void clear_name(std::uint32_t slot);
-    void on_hello(const Address& from, const Hello& hello, Nanos now);
-    void on_welcome(const Address& from, std::span<const std::byte> datagram, Nanos now);
+    struct Proved {
+        std::size_t secret = 0;
+        seal::Proof proof;
+    };
+    [[nodiscard]] bool take_proof(const Address& from, std::span<const std::byte>& datagram,
+                                  Proved& out, Nanos now);
+    [[nodiscard]] bool may_hint(const Address& to, Nanos now) noexcept;
+    void on_hello(const Address& from, const Hello& hello, std::size_t secret, Nanos now);
+    void on_welcome(const Address& from, std::span<const std::byte> datagram, const Proved& proved,
+                    Nanos now);
+    void set_keys(Peer& peer, const Proved& proved);
+    void count_keys(const Peer& peer, bool more) noexcept;
     void take_entries(std::span<const std::byte> entries, Nanos now);
     [[nodiscard]] std::size_t put_welcome(const Answer& answer, std::byte* body) const;
 
@@ -131,11 +170,15 @@ private:
     std::vector<std::uint32_t> used_;       ///< slots in use
     std::vector<std::uint32_t> answering_;  ///< slots of those that answered
     std::size_t strangers_ = 0;             ///< neither configured nor answering
+    std::array<std::size_t, seal::kSecretsMax> holders_{};
+    std::size_t without_aes_ = 0;  ///< nodes that answered and do not have it
     KeyedIndex by_address_;
     KeyedIndex by_name_;
     std::deque<Answer> queue_;
     std::deque<Address> new_;
     unsigned answers_ = 0;  ///< to strangers, since the last look
+    std::uint64_t looks_ = 0;
+    std::array<Hinted, kHintsPerSecond> hinted_{};
     Nanos next_look_ = 0;
     Counts counts_;
 };

@@ -32,8 +32,10 @@ class Sender {
 public:
     static constexpr std::uint16_t kBurst = 64;  ///< most frames of one call
 
-    /// frame_max: octets of the longest frame. Frames are of FramePools. peers outlives this.
-    Sender(const Peers& peers, std::uint32_t frame_max, const SendCall& call);
+    /// frame_max: octets of the longest frame. Frames are of FramePools. ring seals datagrams;
+    /// nullptr: the net is open. peers and ring outlive this.
+    Sender(const Peers& peers, std::uint32_t frame_max, const SendCall& call,
+           seal::Keyring* ring = nullptr);
     ~Sender() { drop_rest(); }
     Sender(const Sender&) = delete;
     Sender& operator=(const Sender&) = delete;
@@ -50,6 +52,10 @@ public:
     [[nodiscard]] std::uint64_t unsendable() const noexcept { return unsendable_; }
 
 private:
+    struct Receiver {
+        SocketAddress address;
+        std::size_t secret = 0;  ///< one that it holds, on a sealed net
+    };
     /// Frames of one node or group, which go to one address or several.
     struct Run {
         std::uint16_t first = 0;
@@ -59,29 +65,38 @@ private:
     using Runs = FixedVector<Run, kBurst>;
     /// A run that was sent to some of its receivers.
     struct Rest {
-        std::vector<Segment*> frames;   ///< whole, without tails
-        std::vector<SocketAddress> to;  ///< the other receivers
-        std::size_t next = 0;           ///< in `to`
+        std::vector<Segment*> frames;  ///< whole, without tails
+        std::vector<Receiver> to;      ///< the other receivers
+        std::size_t next = 0;          ///< in `to`
     };
 
     [[nodiscard]] std::uint16_t gather(Segment* const* frames, std::uint16_t first, std::uint16_t n,
                                        Runs& runs);
-    [[nodiscard]] std::uint16_t run_length(Segment* const* frames, std::uint16_t n) const noexcept;
-    [[nodiscard]] Message put_pieces(Segment* const* frames, std::uint16_t n);
+    [[nodiscard]] std::uint16_t run_length(Segment* const* frames, std::uint16_t n,
+                                           std::size_t copies) const noexcept;
+    [[nodiscard]] Message put_pieces(Segment* const* frames, std::uint16_t n, std::size_t secret);
+    void put_open(const Segment& frame);
+    void put_sealed(const Segment& frame, std::size_t secret);
     void keep_broadcast(const Segment& frame);
-    void add_message(const Message& message, const Address& to);
+    void add_message(const Message& message, const Peers::Peer& to);
+    void add_group(Segment* const* frames, std::uint16_t n);
+    [[nodiscard]] static Receiver receiver_of(const Peers::Peer& peer) noexcept;
+    [[nodiscard]] std::size_t secrets_in_use() const noexcept;
     void keep_rest(Segment* const* frames, const Run& run, std::size_t message, std::size_t served);
     void drop_rest();
 
     const Peers& peers_;
     std::uint32_t frame_max_;
     SendCall call_;
+    seal::Keyring* ring_;
+    std::size_t around_;             ///< octets that a datagram has more than the frame's body
+    std::vector<std::byte> sealed_;  ///< a place for each of heads_
     std::array<std::array<std::byte, kHeadOctets>, kBurst> heads_{};
     std::array<iovec, 3 * kBurst> pieces_{};
     std::size_t heads_used_ = 0;
     std::size_t pieces_used_ = 0;
-    std::vector<Message> messages_;         ///< those of a burst
-    std::vector<SocketAddress> addresses_;  ///< receivers, by the same numbers
+    std::vector<Message> messages_;    ///< those of a burst
+    std::vector<Receiver> receivers_;  ///< by the same numbers
     Rest rest_;
     std::vector<std::byte> last_to_all_;  ///< the last broadcast; keep_broadcast()
     std::uint64_t unsendable_ = 0;

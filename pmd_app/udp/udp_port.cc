@@ -36,10 +36,35 @@ PeersConfig peers_config(const PortOptions& options) {
     return {random_name(prng), prng.next()};
 }
 
+/// Makes the ring of a net that is not open. Errors: kInvalid.
+Err make_ring(const PortOptions& options, const Mac& name, std::unique_ptr<seal::Keyring>& out,
+              std::string& why) {
+    const DeviceSpec& device = options.device;
+    if (device.open) return Err::kOk;
+    if (sodium_init() < 0) {
+        why = "libsodium does not start";
+        return Err::kSystem;
+    }
+    seal::Secret secret;
+    const bool has_key = !device.key_file.empty();
+    if (has_key)
+        if (const Err e = seal::read_secret(device.key_file, secret, why); e != Err::kOk) return e;
+    if (!has_key && !options.takes_secrets) {
+        why =
+            "udp is sealed, and has no key: add key=FILE, the same key on all nodes, made by head "
+            "-c 32 /dev/urandom > FILE; or write udp,open where all who reach the net are trusted";
+        return Err::kInvalid;
+    }
+    out = std::make_unique<seal::Keyring>(name, seal::random_salt(), seal::has_aes());
+    if (has_key) out->add(secret);
+    return Err::kOk;
+}
+
 /// Returns how long a frame without its Ethernet header is in a packet of that length.
 std::uint16_t inside(std::uint16_t packet, const PortOptions& options) noexcept {
     const std::uint16_t around = options.device.own.is_v4() ? kIpv4Octets : kIpv6Octets;
-    return static_cast<std::uint16_t>(packet - around - kHeadOctets);
+    const std::size_t seal = options.device.open ? 0 : seal::kSealOctets;
+    return static_cast<std::uint16_t>(packet - around - kHeadOctets - seal);
 }
 
 std::uint16_t mtu_of(const PortOptions& options) noexcept {
@@ -52,16 +77,24 @@ std::uint16_t least_mtu_of(const PortOptions& options) noexcept {
 
 }  // namespace
 
-UdpPort::UdpPort(const PortOptions& options)
-    : peers_(peers_config(options)),
+UdpPort::UdpPort(const PortOptions& options, const PeersConfig& config,
+                 std::unique_ptr<seal::Keyring> ring)
+    : ring_(std::move(ring)),
+      peers_(config),
       frame_max_(mtu_of(options) + std::uint32_t{kEthernetOctets}),
       sender_(peers_, frame_max_,
-              {&socket_, [](void* context, std::span<const Message> messages, int& error) {
+              {&socket_,
+               [](void* context, std::span<const Message> messages, int& error) {
                    return static_cast<Socket*>(context)->send(messages, error);
-               }}) {}
+               }},
+              ring_.get()) {}
 
 Err UdpPort::open(const PortOptions& options, std::unique_ptr<UdpPort>& out, std::string& why) {
-    std::unique_ptr<UdpPort> port(new UdpPort(options));
+    PeersConfig config = peers_config(options);
+    std::unique_ptr<seal::Keyring> ring;
+    if (const Err e = make_ring(options, config.own, ring, why); e != Err::kOk) return e;
+    config.ring = ring.get();
+    std::unique_ptr<UdpPort> port(new UdpPort(options, config, std::move(ring)));
     if (const Err e = port->socket_.open(options.device.own, why); e != Err::kOk) return e;
     port->ether_type_ = options.ether_type;
     const std::uint32_t octets = port->frame_max_;
@@ -138,13 +171,24 @@ void UdpPort::fill_table(const PortOptions& options) {
         drops.unsendable += self.sender_.unsendable();
         drops.damaged += self.peers_.counts().malformed;
         drops.wrong_source += self.peers_.counts().unproven + self.peers_.counts().refused;
+        drops.unsealed += self.peers_.counts().unsealed;
         return drops;
     };
 }
 
 void UdpPort::look() {
     peers_.on_timer(monotonic_now());
+    know_sender();  // it may have been forgotten
     answer();
+}
+
+void UdpPort::know_sender() noexcept {
+    name_ = peers_.name_of(from_);
+    keys_ = ring_ == nullptr ? nullptr : peers_.keys_of(from_);
+}
+
+void UdpPort::add_secret(const seal::Secret& secret) noexcept {
+    if (ring_ != nullptr) ring_->add(secret);
 }
 
 /// Sends what is due between nodes. It is asked again if it is lost, so nothing waits for space. A
@@ -197,8 +241,10 @@ std::uint16_t UdpPort::receive(Segment** out, std::uint16_t n) {
 Segment* UdpPort::take(const Landing* landing) {
     std::span<const std::byte> datagram;
     while (next_datagram(datagram)) {
-        if (!is_frame(datagram)) continue;
-        if (Segment* segment = copy_out(datagram, landing); segment != nullptr) return segment;
+        if (take_control(datagram) || !is_frame(datagram)) continue;
+        Segment* const segment =
+            ring_ != nullptr ? open_frame(datagram, landing) : copy_out(datagram, landing);
+        if (segment != nullptr) return segment;
     }
     return nullptr;
 }
@@ -213,7 +259,7 @@ bool UdpPort::next_datagram(std::span<const std::byte>& out) {
         }
         at_ = 0;
         from_ = address_of(*arrived_.from);
-        name_ = peers_.name_of(from_);
+        know_sender();
         if (arrived_.octets.empty()) ++drops_.damaged;
         if (!arrived_.truncated) continue;
         ++drops_.too_long;
@@ -225,39 +271,58 @@ bool UdpPort::next_datagram(std::span<const std::byte>& out) {
     return true;
 }
 
-/// Returns whether a datagram is a frame of a node that answered here. Takes questions and answers
-/// between nodes.
-bool UdpPort::is_frame(std::span<const std::byte> datagram) {
-    const auto kind = static_cast<Kind>(datagram[0]);
-    if (kind == Kind::kHello || kind == Kind::kWelcome) {
-        peers_.on_datagram(from_, datagram, monotonic_now());
-        answer();
-        name_ = peers_.name_of(from_);
-        return false;
+/// Takes questions and answers between nodes. False: it is none.
+bool UdpPort::take_control(std::span<const std::byte> datagram) {
+    switch (static_cast<Kind>(datagram[0])) {
+        case Kind::kHello:
+        case Kind::kWelcome:
+        case Kind::kSealedHello:
+        case Kind::kSealedWelcome:
+            break;
+        default:
+            return false;
     }
+    peers_.on_datagram(from_, datagram, monotonic_now());
+    know_sender();
+    answer();
+    return true;
+}
+
+/// Returns whether a datagram of a node that answered here may hold a frame.
+bool UdpPort::is_frame(std::span<const std::byte> datagram) {
     if (name_ == Mac{}) {
         ++drops_.wrong_source;
         return false;
     }
-    const bool known = kind == Kind::kFrame || kind == Kind::kToAll || kind == Kind::kToGroup;
-    if (!known || datagram.size() <= kHeadOctets) {
-        ++drops_.damaged;
+    const bool sealed = static_cast<Kind>(datagram[0]) == Kind::kSealed;
+    if (sealed != (ring_ != nullptr)) {
+        ++drops_.unsealed;
         return false;
     }
-    if (datagram.size() - kHeadOctets + kEthernetOctets > frame_max_) {
+    const std::size_t around = kHeadOctets + (sealed ? seal::kSealOctets : 0);
+    if (datagram.size() > frame_max_ - kEthernetOctets + around) {
         ++drops_.too_long;
         return false;
     }
-    return true;
+    if (datagram.size() <= around) ++drops_.damaged;
+    return datagram.size() > around && (sealed || has_frame_kind(datagram));
 }
 
-/// Makes a frame of a datagram: its Ethernet header has the names of the nodes.
-Segment* UdpPort::copy_out(std::span<const std::byte> datagram, const Landing* landing) {
-    Segment* segment = rx_pool_.get();
-    if (segment == nullptr) {
-        ++no_frame_;
-        return nullptr;
-    }
+bool UdpPort::has_frame_kind(std::span<const std::byte> datagram) {
+    const auto kind = static_cast<Kind>(datagram[0]);
+    const bool known = kind == Kind::kFrame || kind == Kind::kToAll || kind == Kind::kToGroup;
+    if (!known) ++drops_.damaged;
+    return known;
+}
+
+Segment* UdpPort::new_segment() {
+    Segment* const segment = rx_pool_.get();
+    if (segment == nullptr) ++no_frame_;
+    return segment;
+}
+
+/// Writes the Ethernet header of an open datagram's frame: it has the names of the nodes.
+void UdpPort::put_header(Segment& segment, std::span<const std::byte> datagram) {
     Mac to = port_.info.mac;
     const auto kind = static_cast<Kind>(datagram[0]);
     if (kind == Kind::kToAll) to = kBroadcastMac;
@@ -265,12 +330,45 @@ Segment* UdpPort::copy_out(std::span<const std::byte> datagram, const Landing* l
         std::ranges::copy(kGroupPrefix, to.octets.begin());
         std::memcpy(&to.octets[kGroupPrefix.size()], &datagram[1], kHeadOctets - 1);
     }
-    std::byte* const frame = segment->frame;
+    std::byte* const frame = segment.frame;
     std::memcpy(frame, &to, sizeof to);
     std::memcpy(frame + sizeof to, &name_, sizeof name_);
     std::memcpy(frame + sizeof to + sizeof name_, &ether_type_, sizeof ether_type_);
+    segment.length = static_cast<std::uint32_t>(kEthernetOctets + datagram.size() - kHeadOctets);
+}
+
+/// Makes a frame of a sealed datagram, which is opened where the frame's body belongs.
+Segment* UdpPort::open_frame(std::span<const std::byte> datagram, const Landing* landing) {
+    Segment* const segment = new_segment();
+    if (segment == nullptr) return nullptr;
+    std::byte* const text = segment->frame + kEthernetOctets - kHeadOctets;
+    const std::span<const std::byte> opened(text, datagram.size() - seal::kSealOctets);
+    const bool good = keys_->open(*ring_, datagram, text, peers_.looks());
+    if (!good) ++drops_.unsealed;
+    if (!good || !has_frame_kind(opened)) {
+        port::FramePool::put(segment);
+        return nullptr;
+    }
+    put_header(*segment, opened);
+    copied_bytes_ += opened.size() - kHeadOctets;
+    if (landing == nullptr || segment->length <= landing->front_octets) return segment;
+    const Landed landed = landing->where(landing->context, segment->frame, segment->length);
+    if (landed.to == nullptr) return segment;
+    ULC_CHECK(landed.octets <= segment->length - kEthernetOctets);
+    std::memcpy(landed.to, segment->frame + segment->length - landed.octets, landed.octets);
+    copied_bytes_ += landed.octets;
+    segment->tail = landed.to;
+    segment->tail_octets = landed.octets;
+    return segment;
+}
+
+/// Makes a frame of an open datagram.
+Segment* UdpPort::copy_out(std::span<const std::byte> datagram, const Landing* landing) {
+    Segment* const segment = new_segment();
+    if (segment == nullptr) return nullptr;
+    put_header(*segment, datagram);
+    std::byte* const frame = segment->frame;
     const std::span<const std::byte> body = datagram.subspan(kHeadOctets);
-    segment->length = static_cast<std::uint32_t>(kEthernetOctets + body.size());
     copied_bytes_ += body.size();
     Landed landed;
     if (landing != nullptr && segment->length > landing->front_octets) {

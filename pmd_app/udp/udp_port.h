@@ -34,11 +34,13 @@ struct PortOptions {
     std::uint16_t ether_type = 0x88B5;
     std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
     std::uint64_t seed = 0;         ///< random bits, for the name, tokens and tables
+    bool takes_secrets = false;     ///< without key=, add_secret() names the first one
 };
 
 class UdpPort {
 public:
-    /// Errors: those of Socket::open() and FramePool::create(). Not for the hot path.
+    /// Errors: those of Socket::open(), seal::read_secret() and FramePool::create(); kInvalid: it
+    /// has no key. Not for the hot path.
     static Err open(const PortOptions& options, std::unique_ptr<UdpPort>& out, std::string& why);
     UdpPort(const UdpPort&) = delete;
     UdpPort& operator=(const UdpPort&) = delete;
@@ -54,9 +56,16 @@ public:
     [[nodiscard]] std::string addresses() const;
     /// Asks for a node at each of these. Engine thread.
     void meet(std::span<const Address> addresses);
+    /// Takes a secret by which other nodes may seal, unless the net is open. Engine thread.
+    void add_secret(const seal::Secret& secret) noexcept;
+    /// Returns whether no node can be found before a secret is added.
+    [[nodiscard]] bool needs_secret() const noexcept {
+        return ring_ != nullptr && ring_->count() == 0;
+    }
 
 private:
-    explicit UdpPort(const PortOptions& options);
+    UdpPort(const PortOptions& options, const PeersConfig& config,
+            std::unique_ptr<seal::Keyring> ring);
     void fill_table(const PortOptions& options);
 
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
@@ -67,10 +76,17 @@ private:
     [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
     [[nodiscard]] Segment* take(const Landing* landing);
     [[nodiscard]] bool next_datagram(std::span<const std::byte>& out);
+    [[nodiscard]] bool take_control(std::span<const std::byte> datagram);
     [[nodiscard]] bool is_frame(std::span<const std::byte> datagram);
+    [[nodiscard]] bool has_frame_kind(std::span<const std::byte> datagram);
+    [[nodiscard]] Segment* open_frame(std::span<const std::byte> datagram, const Landing* landing);
     [[nodiscard]] Segment* copy_out(std::span<const std::byte> datagram, const Landing* landing);
+    [[nodiscard]] Segment* new_segment();
+    void put_header(Segment& segment, std::span<const std::byte> datagram);
+    void know_sender() noexcept;
 
     Port port_;
+    std::unique_ptr<seal::Keyring> ring_;  ///< nullptr: the net is open
     Socket socket_;
     Peers peers_;
     port::FramePool tx_pool_;
@@ -86,6 +102,7 @@ private:
     std::size_t at_ = 0;  ///< in arrived_
     Address from_;        ///< its sender, and the name of the node there
     Mac name_;
+    seal::PeerKeys* keys_ = nullptr;  ///< its keys
     std::uint64_t copied_bytes_ = 0;
     std::uint64_t no_frame_ = 0;
     PortDrops drops_;

@@ -78,6 +78,11 @@ int meet(void* context, const char* addresses) {
     return link->entry->meet(link->engine, addresses);
 }
 
+int seal(void* context, const unsigned char* nonce) {
+    auto* link = static_cast<Link*>(context);
+    return link->entry->seal(link->engine, nonce);
+}
+
 void computes(void* context, bool begins) noexcept {
     auto* link = static_cast<Link*>(context);
     link->entry->computes(link->engine, begins ? 1 : 0);
@@ -174,6 +179,7 @@ Result<std::unique_ptr<ulc_endpoint>> attach_embedded(const char* devices, const
         hooks.forget_place = forget_place;
         hooks.addresses = addresses;
         hooks.meet = meet;
+        hooks.seal = seal;
         hooks.computes = computes;
         hooks.now = monotonic_now;
         hooks.close = close_link;

@@ -35,6 +35,7 @@ int Endpoint::open_links(std::uint16_t links, abi::OpenLinksRequest& request) {
     if (ended_ != 0) return ended_;
     if (state_ != State::kIdle && state_ != State::kFailed) return ULC_ERR_INVALID;
     if (links == 0 || links >= ULC_RANK_ANY) return ULC_ERR_INVALID;
+    if (const int error = seal(nullptr); error != ULC_OK) return error;
     const std::uint32_t block = outbox_.arena().allocate(sizeof(abi::OpenLinksRequest));
     if (block == TxArena::kNone) return ULC_ERR_AGAIN;
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kOpenLinks);

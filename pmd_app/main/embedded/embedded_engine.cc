@@ -282,6 +282,17 @@ int meet(EmbeddedEngine* engine, const char* addresses) {
     return error != 0 || good ? error : static_cast<int>(Err::kInvalid);
 }
 
+int seal(EmbeddedEngine* engine, const unsigned char* nonce) {
+    bool good = true;
+    const int error = call(*engine, [&] {
+        if (engine->node == nullptr) return;
+        if (nonce != nullptr)
+            engine->node->add_secret(std::span<const std::uint8_t, 16>(nonce, 16));
+        good = !engine->node->needs_secret();
+    });
+    return error != 0 || good ? error : static_cast<int>(Err::kInvalid);
+}
+
 void computes(EmbeddedEngine* engine, int begins) {
     if (begins == 0) {
         engine->needs_helper.fetch_sub(kComputing, std::memory_order_relaxed);

@@ -84,6 +84,7 @@ int forget_place(abi::EmbeddedEngine* engine, std::uint32_t endpoint, std::uint1
                  const abi::Place* place);
 int addresses(abi::EmbeddedEngine* engine, char* text, std::uint32_t octets);
 int meet(abi::EmbeddedEngine* engine, const char* addresses);
+int seal(abi::EmbeddedEngine* engine, const unsigned char* nonce);
 void computes(abi::EmbeddedEngine* engine, int begins);
 
 }  // namespace ulc::daemon

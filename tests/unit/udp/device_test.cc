@@ -94,7 +94,11 @@ TEST(UdpDevice, says_what_is_wrong) {
     EXPECT_EQ(why_not("udp,addr=10.0.0.5,peer=[fd00::1]:5"),
               "udp peer=[fd00::1]:5 is not of the same IP version as its own address");
     EXPECT_EQ(why_not("udp,addr=10.0.0.5,host=x"),
-              "udp has no argument 'host'; write udp[,addr=IP][,port=NUMBER][,peer=IP:PORT]…");
+              "udp has no argument 'host'; write udp[,addr=IP][,port=NUMBER][,peer=IP:PORT]…"
+              "[,key=FILE|,open]");
+    EXPECT_EQ(why_not("udp,key="), "udp key= names no file");
+    EXPECT_EQ(why_not("udp,open=1"), why_not("udp,host=x").replace(21, 4, "open"));
+    EXPECT_EQ(why_not("udp,open,key=a"), "udp is sealed by key= or open; leave one out");
 }
 
 TEST(UdpDevice, is_known_by_its_name) {

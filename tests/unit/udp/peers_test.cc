@@ -34,8 +34,23 @@ protected:
     Peers& add(unsigned n, std::uint64_t life = 0) {
         Mac own = name(n);
         own.octets[1] = static_cast<std::uint8_t>(life);
-        nodes[address(n)] = std::make_unique<Peers>(PeersConfig{own, 100 * life + n + 1});
+        seal::Keyring* ring = nullptr;
+        if (!secrets.empty()) {
+            EXPECT_GE(sodium_init(), 0);
+            seal::Salt salt{};
+            std::memcpy(salt.data(), &own, sizeof own);
+            rings.push_back(std::make_unique<seal::Keyring>(own, salt, seal::has_aes()));
+            ring = rings.back().get();
+            for (const std::uint8_t secret : secrets)
+                ring->add(secret_of(secret));
+        }
+        nodes[address(n)] = std::make_unique<Peers>(PeersConfig{own, 100 * life + n + 1, ring});
         return at(n);
+    }
+    static seal::Secret secret_of(std::uint8_t n) {
+        std::array<std::uint8_t, 16> nonce{};
+        nonce.fill(n);
+        return seal::secret_of_nonce(nonce);
     }
     [[nodiscard]] Peers& at(unsigned n) { return *nodes.at(address(n)); }
     void run(Nanos span) {
@@ -75,6 +90,8 @@ protected:
                 if (a != b && at(a).find(name(b)) == nullptr) return false;
         return true;
     }
+    std::vector<std::uint8_t> secrets;  ///< those of nodes that are added next; none: they are open
+    std::vector<std::unique_ptr<seal::Keyring>> rings;
     std::map<Address, std::unique_ptr<Peers>> nodes;
     std::vector<Sent> log;
     Nanos now = kSecond;
@@ -104,6 +121,85 @@ TEST_F(UdpPeers, find_each_other_though_half_of_all_datagrams_are_lost) {
         add(n).add(address(0), now);
     run(20 * kSecond);
     EXPECT_TRUE(know_each_other(8));
+}
+
+// I-12, I-13
+TEST_F(UdpPeers, find_all_others_that_hold_a_secret_though_datagrams_are_lost) {
+    constexpr unsigned kNodes = 70;
+    loss = 0.3;
+    for (unsigned n = 0; n < kNodes; ++n) {
+        secrets = n % 2 == 0 ? std::vector<std::uint8_t>{1, 2} : std::vector<std::uint8_t>{2};
+        add(n).add(address(0), now);
+    }
+    run(20 * kSecond);
+    EXPECT_TRUE(know_each_other(kNodes));
+    for (unsigned n = 0; n < kNodes; ++n) {
+        EXPECT_EQ(at(n).holders_of(0) + at(n).holders_of(1), kNodes - 1);
+        for (unsigned other = 0; other < kNodes; ++other)
+            if (other != n) {
+                EXPECT_NE(at(n).keys_of(address(other)), nullptr);
+            }
+    }
+}
+
+// I-13, I-17
+TEST_F(UdpPeers, neither_find_nor_flood_nodes_that_hold_no_secret_of_theirs) {
+    secrets = {1};
+    add(0);
+    secrets = {2};
+    add(1).add(address(0), now);
+    secrets = {};
+    add(2).add(address(0), now);
+    run(100 * kSecond);
+    for (unsigned n = 0; n < 3; ++n)
+        EXPECT_EQ(at(n).count(), 0U);
+    EXPECT_EQ(at(1).unanswered(), "10.0.0.1:4001 (its engine has another key, or is open)");
+    EXPECT_EQ(at(2).unanswered(), "10.0.0.1:4001 (its engine is sealed, and this one open)");
+    // Each question of the two is answered by one hint.
+    EXPECT_LE(sent_to(address(0)), 2 * 110 * (sizeof(Hello) + sizeof(seal::Proof)));
+    EXPECT_LE(sent_to(address(1)) + sent_to(address(2)),
+              2 * 110 * (sizeof(Hello) + sizeof(seal::Proof)));
+}
+
+// I-8, I-17
+TEST_F(UdpPeers, hint_once_a_second_and_never_because_of_a_hint) {
+    secrets = {1};
+    add(0);
+    Hello hello;
+    hello.name = name(70);
+    hello.token = std::uint64_t{5};
+    for (unsigned n = 0; n < 200; ++n)
+        send(address(70), 0, &hello, sizeof hello);
+    hello.token = std::uint64_t{0};
+    send(address(71), 0, &hello, sizeof hello);
+    run(900 * kMillisecond);
+    EXPECT_EQ(sent_to(address(70)), sizeof(Hello) + sizeof(seal::Proof));
+    EXPECT_EQ(sent_to(address(71)), 0U);
+    EXPECT_EQ(at(0).counts().unsealed, 201U);
+    log.clear();
+    hello.token = std::uint64_t{5};
+    for (unsigned n = 100; n < 200; ++n)
+        send(address(n), 0, &hello, sizeof hello);
+    run(kMillisecond);
+    EXPECT_LE(log.size(), Peers::kHintsPerSecond) << "also to many addresses";
+}
+
+// I-14
+TEST_F(UdpPeers, take_new_keys_with_another_incarnation_and_no_others) {
+    secrets = {1};
+    add(0).add(address(1), now);
+    add(1);
+    run(kSecond);
+    const seal::PeerKeys* const before = at(0).keys_of(address(1));
+    ASSERT_NE(before, nullptr);
+    const seal::Salt salt = before->salt();
+    run(30 * kSecond);
+    EXPECT_EQ(at(0).keys_of(address(1)), before) << "the numbers that came stay known";
+    add(1, 9).add(address(0), now);
+    run(2 * kSecond);
+    ASSERT_NE(at(0).keys_of(address(1)), nullptr);
+    EXPECT_NE(at(0).keys_of(address(1))->salt(), salt);
+    EXPECT_EQ(at(0).holders_of(0), 1U);
 }
 
 // I-10
@@ -217,7 +313,7 @@ TEST_F(UdpPeers, ask_at_few_of_the_addresses_that_a_peer_invents) {
             if (sent.to != address(1)) continue;
             Hello hello;
             std::memcpy(&hello, sent.octets.data(), sizeof hello);
-            std::vector<std::byte> octets(kControlMax);
+            std::vector<std::byte> octets(kControlMax - sizeof(seal::Proof));
             Welcome welcome;
             welcome.name = name(1);
             welcome.count = UINT16_MAX;

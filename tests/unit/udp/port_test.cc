@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// port.h over UDP sockets of 127.0.0.1 and ::1: frames of all lengths to one node and to all arrive
-// whole and in order, by few system calls, and what comes from strangers is counted and dropped.
+// port.h over UDP sockets of 127.0.0.1 and ::1, open and sealed: frames of all lengths to one node
+// and to all arrive whole and in order, by few system calls, and what comes from strangers is
+// counted and dropped.
 #include "udp/udp_port.h"
 
 #include <gtest/gtest.h>
@@ -14,21 +15,58 @@
 namespace ulc::udp {
 namespace {
 
-class UdpPorts : public testing::TestWithParam<const char*> {
+/// Ways of the ports of a test.
+enum class Mode {
+    kOpen,
+    kOneSecret,
+    kTwoSecrets,  ///< port 1 has the second one alone, others both
+};
+
+seal::Secret secret_of(std::uint8_t n) {
+    std::array<std::uint8_t, 16> nonce{};
+    nonce.fill(n);
+    return seal::secret_of_nonce(nonce);
+}
+
+struct Wire {
+    const char* ip;
+    Mode mode;
+};
+
+void PrintTo(const Wire& wire, std::ostream* to) {
+    *to << wire.ip << " mode " << static_cast<int>(wire.mode);
+}
+
+class UdpPorts : public testing::TestWithParam<Wire> {
 protected:
+    [[nodiscard]] PortOptions options_of(unsigned n) const {
+        PortOptions options;
+        EXPECT_TRUE(read_ip(GetParam().ip, options.device.own));
+        options.device.open = GetParam().mode == Mode::kOpen;
+        options.takes_secrets = true;
+        if (n > 0) options.device.peers.push_back(ports[0]->local());
+        options.seed = n + 1;
+        options.segments = 512;
+        return options;
+    }
+    void add_secrets(unsigned n) {
+        if (GetParam().mode == Mode::kOpen) return;
+        EXPECT_TRUE(ports[n]->needs_secret());
+        if (GetParam().mode == Mode::kOneSecret || n != 1) ports[n]->add_secret(secret_of(1));
+        if (GetParam().mode == Mode::kTwoSecrets) ports[n]->add_secret(secret_of(2));
+        EXPECT_FALSE(ports[n]->needs_secret());
+    }
     /// Opens ports that know the first one.
     void open(unsigned count) {
         for (unsigned n = 0; n < count; ++n) {
-            PortOptions options;
-            ASSERT_TRUE(read_ip(GetParam(), options.device.own));
-            if (n > 0) options.device.peers.push_back(ports[0]->local());
-            options.seed = n + 1;
-            options.segments = 512;
+            const PortOptions options = options_of(n);
             std::string why;
-            ports.emplace_back();
-            const Err error = UdpPort::open(options, ports.back(), why);
+            std::unique_ptr<UdpPort> port;
+            const Err error = UdpPort::open(options, port, why);
             if (error != Err::kOk && !options.device.own.is_v4()) GTEST_SKIP() << why;
             ASSERT_EQ(error, Err::kOk) << why;
+            ports.push_back(std::move(port));
+            add_secrets(n);
         }
         for (unsigned round = 0; round < 100'000 && !know_each_other(); ++round)
             for (auto& port : ports) {
@@ -66,7 +104,11 @@ protected:
     std::vector<std::unique_ptr<UdpPort>> ports;
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, UdpPorts, testing::Values("127.0.0.1", "::1"));
+INSTANTIATE_TEST_SUITE_P(Wires, UdpPorts,
+                         testing::Values(Wire{"127.0.0.1", Mode::kOpen}, Wire{"::1", Mode::kOpen},
+                                         Wire{"127.0.0.1", Mode::kOneSecret},
+                                         Wire{"::1", Mode::kOneSecret},
+                                         Wire{"127.0.0.1", Mode::kTwoSecrets}));
 
 // I-1, I-2
 TEST_P(UdpPorts, carry_frames_of_all_lengths_in_order) {
@@ -154,16 +196,15 @@ TEST_P(UdpPorts, give_the_last_broadcast_to_a_node_that_comes_later) {
         ASSERT_EQ(table(0).tx(table(0).context, &sent, 1), 1);
     }
     Segment* wanted = frame(0, kBroadcastMac, 300, 5);
-    PortOptions options;
-    ASSERT_TRUE(read_ip(GetParam(), options.device.own));
-    options.device.peers.push_back(ports[0]->local());
-    options.seed = 2;
     std::string why;
-    ports.emplace_back();
-    ASSERT_EQ(UdpPort::open(options, ports.back(), why), Err::kOk) << why;
+    std::unique_ptr<UdpPort> late;
+    ASSERT_EQ(UdpPort::open(options_of(1), late, why), Err::kOk) << why;
+    ports.push_back(std::move(late));
+    add_secrets(1);
     Segment* got = nullptr;
     for (unsigned round = 0; round < 100'000 && got == nullptr; ++round) {
-        table(0).link_up(table(0).context);
+        for (const unsigned n : {0U, 1U})
+            table(n).link_up(table(n).context);
         EXPECT_EQ(receive(*ports[0]), nullptr);
         got = receive(*ports[1]);
     }
@@ -195,7 +236,7 @@ TEST_P(UdpPorts, take_nothing_from_strangers) {
     open(2);
     Socket stranger;
     Address own;
-    ASSERT_TRUE(read_ip(GetParam(), own));
+    ASSERT_TRUE(read_ip(GetParam().ip, own));
     std::string why;
     ASSERT_EQ(stranger.open(own, why), Err::kOk) << why;
     const SocketAddress to = socket_address(ports[1]->local());
@@ -207,18 +248,189 @@ TEST_P(UdpPorts, take_nothing_from_strangers) {
         ASSERT_EQ(stranger.send({&message, 1}, error), 1U);
         EXPECT_EQ(wait_for(1), nullptr);
     };
-    const auto drops = [this] { return table(1).drops(table(1).context); };
+    // Port 0 has asked by a secret that port 1 does not have, if there are two.
+    const std::uint64_t before = table(1).drops(table(1).context).unsealed;
+    const auto drops = [&] {
+        PortDrops now = table(1).drops(table(1).context);
+        now.unsealed -= before;
+        return now;
+    };
     octets[0] = static_cast<std::byte>(Kind::kFrame);
     send(100);
     EXPECT_EQ(drops().wrong_source, 1U);
+    send(0);
+    EXPECT_EQ(drops().damaged, 1U);
+    const bool is_open = GetParam().mode == Mode::kOpen;
     octets[0] = static_cast<std::byte>(Kind::kHello);
     send(100);
-    EXPECT_EQ(drops().damaged, 1U);
-    send(0);
-    EXPECT_EQ(drops().damaged, 2U);
     octets[0] = static_cast<std::byte>(Kind::kWelcome);
     send(sizeof(Welcome));
-    EXPECT_EQ(drops().damaged, 3U) << "a name of zeros";
+    EXPECT_EQ(drops().damaged, is_open ? 3U : 1U) << "a wrong length, and a name of zeros";
+    EXPECT_EQ(drops().unsealed, is_open ? 0U : 2U);
+    octets[0] = static_cast<std::byte>(Kind::kSealedHello);
+    send(sizeof(Hello) + sizeof(seal::Proof));
+    octets[0] = static_cast<std::byte>(Kind::kSealedWelcome);
+    send(sizeof(Welcome) + sizeof(seal::Proof));
+    EXPECT_EQ(drops().unsealed, is_open ? 2U : 4U);
+    octets[0] = static_cast<std::byte>(Kind::kSealed);
+    send(100);
+    EXPECT_EQ(drops().wrong_source, 2U);
+    EXPECT_EQ(ports[1]->peers().count(), 1U);
+}
+
+/// A network between two sealed ports that keeps what it carries.
+class Relay {
+public:
+    explicit Relay(const Address& to) : to_(to) {
+        Address own;
+        EXPECT_TRUE(read_ip("127.0.0.1", own));
+        std::string why;
+        EXPECT_EQ(socket_.open(own, why), Err::kOk) << why;
+    }
+    [[nodiscard]] const Address& local() const { return socket_.local(); }
+    /// Passes on what came from the other side to `to`, and what came from `to` to the other side.
+    void run() {
+        Arrived arrived;
+        while (socket_.receive(arrived)) {
+            const Address from = address_of(*arrived.from);
+            if (from != to_) other_ = from;
+            const std::size_t each = arrived.datagram_octets;
+            for (auto left = arrived.octets; !left.empty();
+                 left = left.subspan(std::min(each, left.size()))) {
+                const auto one = left.first(std::min(each, left.size()));
+                if (from != to_ && one[0] == std::byte{0x20})
+                    kept.emplace_back(one.begin(), one.end());
+                send(from == to_ ? other_ : to_, one);
+            }
+        }
+    }
+    void send(const Address& to, std::span<const std::byte> octets) {
+        const SocketAddress address = socket_address(to);
+        iovec piece{const_cast<std::byte*>(octets.data()), octets.size()};
+        const Message message{&address, &piece, 1, 0};
+        int error = 0;
+        EXPECT_EQ(socket_.send({&message, 1}, error), 1U);
+    }
+    std::vector<std::vector<std::byte>> kept;
+
+private:
+    Address to_;
+    Address other_;
+    Socket socket_;
+};
+
+// I-12 to I-16
+TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
+    std::unique_ptr<UdpPort> a;
+    std::unique_ptr<UdpPort> b;
+    PortOptions options;
+    std::string why;
+    ASSERT_TRUE(read_ip("127.0.0.1", options.device.own));
+    options.takes_secrets = true;
+    options.segments = 512;
+    options.seed = 1;
+    ASSERT_EQ(UdpPort::open(options, a, why), Err::kOk) << why;
+    Relay relay(a->local());
+    options.seed = 2;
+    options.device.peers.push_back(relay.local());
+    ASSERT_EQ(UdpPort::open(options, b, why), Err::kOk) << why;
+    a->add_secret(secret_of(1));
+    b->add_secret(secret_of(1));
+    const auto receive = [&]() -> Segment* {
+        Segment* segment = nullptr;
+        return a->port().rx(a->port().context, &segment, 1) == 1 ? segment : nullptr;
+    };
+    for (unsigned round = 0; round < 100'000 && a->peers().count() + b->peers().count() < 2;
+         ++round) {
+        Segment* segment = nullptr;
+        a->port().link_up(a->port().context);
+        b->port().link_up(b->port().context);
+        EXPECT_EQ(receive(), nullptr);
+        EXPECT_EQ(b->port().rx(b->port().context, &segment, 1), 0);
+        relay.run();
+    }
+    ASSERT_EQ(a->peers().count(), 1U);
+    ASSERT_EQ(b->peers().count(), 1U);
+    Segment* sent = b->port().pool.get();
+    sent->length = 300;
+    std::memset(sent->frame, 'u', 300);
+    std::memcpy(sent->frame, &a->port().info.mac, sizeof(Mac));
+    ASSERT_EQ(b->port().tx(b->port().context, &sent, 1), 1);
+    Segment* got = nullptr;
+    for (unsigned round = 0; round < 1000 && got == nullptr; ++round) {
+        relay.run();
+        got = receive();
+    }
+    ASSERT_NE(got, nullptr);
+    EXPECT_EQ(got->length, 300U);
+    a->port().pool.drop(got);
+    ASSERT_EQ(relay.kept.size(), 1U);
+    const std::vector<std::byte> datagram = relay.kept[0];
+    EXPECT_EQ(datagram.size(), 300 - kEthernetOctets + kHeadOctets + seal::kSealOctets);
+    EXPECT_EQ(std::ranges::count(datagram, std::byte{'u'}) < 100, true) << "it is encrypted";
+    relay.send(a->local(), datagram);
+    for (unsigned round = 0; round < 1000; ++round)
+        EXPECT_EQ(receive(), nullptr);
+    EXPECT_EQ(a->port().drops(a->port().context).unsealed, 1U);
+    auto changed = datagram;
+    changed.back() ^= std::byte{1};
+    relay.send(a->local(), changed);
+    auto open_one = datagram;
+    open_one[0] = std::byte{0x10};
+    relay.send(a->local(), open_one);
+    for (unsigned round = 0; round < 1000; ++round)
+        EXPECT_EQ(receive(), nullptr);
+    EXPECT_EQ(a->port().drops(a->port().context).unsealed, 3U);
+    EXPECT_EQ(a->port().pool.available(a->port().pool.context), 512U);
+}
+
+// I-17
+TEST(SealedUdpPorts, open_and_sealed_ports_and_those_of_other_keys_tell_why_they_find_none) {
+    for (const bool other_is_open : {true, false}) {
+        std::unique_ptr<UdpPort> a;
+        std::unique_ptr<UdpPort> b;
+        PortOptions options;
+        std::string why;
+        ASSERT_TRUE(read_ip("127.0.0.1", options.device.own));
+        options.takes_secrets = true;
+        options.seed = 1;
+        ASSERT_EQ(UdpPort::open(options, a, why), Err::kOk) << why;
+        options.seed = 2;
+        options.device.peers.push_back(a->local());
+        options.device.open = other_is_open;
+        ASSERT_EQ(UdpPort::open(options, b, why), Err::kOk) << why;
+        a->add_secret(secret_of(1));
+        b->add_secret(secret_of(2));
+        const auto text = [&] { return b->port().unanswered(b->port().context); };
+        const char* const wanted = other_is_open ? "is sealed" : "another key";
+        Segment* segment = nullptr;
+        for (unsigned round = 0; round < 100'000 && text().find(wanted) == std::string::npos;
+             ++round) {
+            a->port().link_up(a->port().context);
+            b->port().link_up(b->port().context);
+            EXPECT_EQ(a->port().rx(a->port().context, &segment, 1), 0);
+            EXPECT_EQ(b->port().rx(b->port().context, &segment, 1), 0);
+        }
+        EXPECT_NE(text().find(wanted), std::string::npos) << text();
+        EXPECT_EQ(a->peers().count() + b->peers().count(), 0U);
+        // Neither asks on and on: a hint is not answered by another one.
+        const auto unsealed = [&] { return a->peers().counts().unsealed; };
+        const std::uint64_t before = unsealed();
+        for (unsigned round = 0; round < 1000; ++round) {
+            EXPECT_EQ(a->port().rx(a->port().context, &segment, 1), 0);
+            EXPECT_EQ(b->port().rx(b->port().context, &segment, 1), 0);
+        }
+        EXPECT_LE(unsealed() - before, 3U);
+    }
+}
+
+TEST(SealedUdpPorts, a_port_without_a_key_is_refused_in_a_sentence) {
+    std::unique_ptr<UdpPort> port;
+    PortOptions options;
+    std::string why;
+    ASSERT_TRUE(read_ip("127.0.0.1", options.device.own));
+    EXPECT_EQ(UdpPort::open(options, port, why), Err::kInvalid);
+    EXPECT_NE(why.find("key=FILE"), std::string::npos) << why;
 }
 
 }  // namespace
