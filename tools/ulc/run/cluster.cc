@@ -61,14 +61,15 @@ std::string device_of_node(const ClusterOptions& options, const std::string& nod
     if (options.wire == kWireShm)
         return fmt::format("shm,path={}/wire,station={},stations={}", directory, node,
                            options.nodes);
+    const std::string key = options.needs_key() ? ",key=" + key_file_of(directory) : "";
     if (options.is_routed())
-        return fmt::format("udp,addr={0},port={2},peer={1}:{2}",
+        return fmt::format("udp,addr={0},port={2},peer={1}:{2}{3}",
                            address_of_node(true, static_cast<unsigned>(std::stoul(node))),
-                           address_of_node(true, 0), kUdpPort);
+                           address_of_node(true, 0), kUdpPort, key);
     if (options.has_namespaces()) return fmt::format("net_af_packet,iface=eth{}", link);
     if (options.wire == kWireUdp)
-        return fmt::format("udp,addr={0}{1},port={2},peer={0}0:{2}", loopback_of_run(), node,
-                           kUdpPort);
+        return fmt::format("udp,addr={0}{1},port={2},peer={0}0:{2}{3}", loopback_of_run(), node,
+                           kUdpPort, key);
     if (options.has_mesh())
         return device_in_mesh(options, static_cast<unsigned>(std::stoul(node)), link, directory);
     if (options.has_switch()) return memif("client", node, switch_socket(directory, link), link);
@@ -289,6 +290,8 @@ ChildSpec rank_process(const ClusterOptions& options, const ClusterPrograms& pro
 }
 
 }  // namespace
+
+std::string key_file_of(const std::string& directory) { return directory + "/key"; }
 
 std::string complete(ClusterOptions& options) {
     if (options.ranks < 1 || options.ranks > kRanksMax) {

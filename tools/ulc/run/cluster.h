@@ -72,6 +72,9 @@ struct ClusterOptions {
     /// True for nodes on a bridge or router of the kernel, once complete() has been called.
     [[nodiscard]] bool has_namespaces() const { return wire == kWireBridge || is_routed(); }
     [[nodiscard]] bool is_routed() const { return wire == kWireRouted; }
+    /// True if engines read the key of their wire from key_file_of(). Ranks with an engine inside
+    /// make theirs of the job's nonce.
+    [[nodiscard]] bool needs_key() const { return (wire == kWireUdp || is_routed()) && !embedded; }
     /// True for a mesh of switches, once complete() has been called.
     [[nodiscard]] bool has_mesh() const { return wire == kWireMesh; }
     /// True if one ulc-switch is the wire, once complete() has been called.
@@ -105,8 +108,8 @@ inline constexpr unsigned kSwitchPortsMax = 64;
 inline constexpr unsigned kMtuOwnWire = 9000;
 inline constexpr unsigned kMtuEthernet = 1500;
 inline constexpr unsigned kMtuMax = 9216;
-/// Headers of IPv4 and UDP, and ours in the place of Ethernet's.
-inline constexpr unsigned kUdpOctets = 20 + 8 + 4;
+/// Headers of IPv4 and UDP, ours in the place of Ethernet's, and the seal.
+inline constexpr unsigned kUdpOctets = 20 + 8 + 4 + 28;
 /// Bits a second of a link: what Ethernet was and will be.
 inline constexpr std::uint64_t kRateMin = 1'000'000;
 inline constexpr std::uint64_t kRateMax = 1'000'000'000'000;
@@ -118,6 +121,8 @@ inline constexpr std::uint64_t kQueueOctetsMax = 64 * 1024 * 1024;
 /// Fills in the defaults. Returns the first mistake of the options as a sentence; empty: there is
 /// none.
 [[nodiscard]] std::string complete(ClusterOptions& options);
+
+[[nodiscard]] std::string key_file_of(const std::string& directory);
 
 /// directory: the private run directory, where all sockets go.
 [[nodiscard]] ClusterPlan make_plan(const ClusterOptions& options, const ClusterPrograms& programs,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ulc run: a cluster on this machine, for as long as one application runs on it. ulc cluster: the
 // same for a launcher as mpirun, which starts the processes itself.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/random.h>
@@ -63,6 +64,16 @@ std::string make_run_directory() {
         if (::mkdtemp(path.data()) != nullptr) return path;
     }
     return "";
+}
+
+/// Writes a new key for the engines of this run, for this user alone. False: it cannot.
+bool write_key(const std::string& path) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return false;
+    const std::string key = random_nonce();
+    const bool written =
+        !key.empty() && ::write(file, key.data(), key.size()) == static_cast<ssize_t>(key.size());
+    return ::close(file) == 0 && written;
 }
 
 std::string check_application(const std::vector<std::string>& application) {
@@ -180,6 +191,8 @@ int run(RunOptions& options) {
     if (options.cluster.job.empty()) {
         options.cluster.job = std::filesystem::path(directory).filename().string();
     }
+    if (options.cluster.needs_key() && !write_key(key_file_of(directory)))
+        return refuse(fmt::format("cannot write a key to {}", directory), 1);
     int status = 0;
     {
         Children children(options.keep ? "" : directory);
