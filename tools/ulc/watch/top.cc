@@ -7,8 +7,10 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 #include "tools/shared/command_line.h"
@@ -45,12 +47,10 @@ public:
         changed.c_cc[VMIN] = 0;
         changed.c_cc[VTIME] = 0;
         ::tcsetattr(STDIN_FILENO, TCSANOW, &changed);
-        fmt::print("\x1b[?1049h\x1b[?25l");
-        std::fflush(stdout);
+        put("\x1b[?1049h\x1b[?25l");
     }
     ~Terminal() {
-        fmt::print("\x1b[?25h\x1b[?1049l");
-        std::fflush(stdout);
+        put("\x1b[?25h\x1b[?1049l");
         ::tcsetattr(STDIN_FILENO, TCSANOW, &old_);
         for (std::size_t i = 0; i < std::size(kSignals); ++i)
             ::sigaction(kSignals[i], &old_actions_[i], nullptr);
@@ -63,8 +63,7 @@ public:
         for (const char letter : text)
             letter == '\n' ? lines += "\x1b[K\n" : lines += letter;
         lines.pop_back();  // a line end at the bottom would scroll
-        fmt::print("{}\x1b[J", lines);
-        std::fflush(stdout);
+        put(lines + "\x1b[J");
     }
     /// Waits for a key. Returns 0 after that time, or when a signal came.
     static char read_key(std::chrono::milliseconds wait) {
@@ -76,6 +75,15 @@ public:
     }
 
 private:
+    /// Writes the whole text, though signals interrupt it, unless the terminal has gone.
+    static void put(std::string_view text) {
+        while (!text.empty()) {
+            const ssize_t taken = ::write(STDOUT_FILENO, text.data(), text.size());
+            if (taken < 0 && errno != EINTR) return;
+            text.remove_prefix(taken > 0 ? static_cast<std::size_t>(taken) : 0);
+        }
+    }
+
     static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     struct sigaction old_actions_[std::size(kSignals)]{};
     termios old_{};
