@@ -40,32 +40,33 @@ AeadKey::AeadKey(Cipher cipher, const std::array<std::uint8_t, kKeyOctets>& key)
     ULC_CHECK(crypto_aead_aes256gcm_beforenm(&aes_, key.data()) == 0);
 }
 
-void AeadKey::seal(std::uint64_t number, std::span<std::byte> text, std::byte* tag) const noexcept {
+void AeadKey::seal(std::uint64_t number, std::span<std::byte> text, std::byte* tag,
+                   std::span<const std::uint8_t> with) const noexcept {
     const Nonce nonce(number);
     unsigned char* const at = octets_of(text.data());
     const int failed = cipher_ == Cipher::kAes256Gcm
                            ? crypto_aead_aes256gcm_encrypt_detached_afternm(
-                                 at, octets_of(tag), nullptr, at, text.size(), nullptr, 0, nullptr,
-                                 nonce.data(), &aes_)
+                                 at, octets_of(tag), nullptr, at, text.size(), with.data(),
+                                 with.size(), nullptr, nonce.data(), &aes_)
                            : crypto_aead_chacha20poly1305_ietf_encrypt_detached(
-                                 at, octets_of(tag), nullptr, at, text.size(), nullptr, 0, nullptr,
-                                 nonce.data(), chacha_.data());
+                                 at, octets_of(tag), nullptr, at, text.size(), with.data(),
+                                 with.size(), nullptr, nonce.data(), chacha_.data());
     ULC_CHECK(failed == 0);
 }
 
-bool AeadKey::open(std::uint64_t number, std::span<const std::byte> sealed,
-                   std::byte* text) const noexcept {
+bool AeadKey::open(std::uint64_t number, std::span<const std::byte> sealed, std::byte* text,
+                   std::span<const std::uint8_t> with) const noexcept {
     if (sealed.size() < kTagOctets) return false;
     const Nonce nonce(number);
     const std::size_t octets = sealed.size() - kTagOctets;
     const unsigned char* const from = octets_of(sealed.data());
     const int failed = cipher_ == Cipher::kAes256Gcm
                            ? crypto_aead_aes256gcm_decrypt_detached_afternm(
-                                 octets_of(text), nullptr, from, octets, from + octets, nullptr, 0,
-                                 nonce.data(), &aes_)
+                                 octets_of(text), nullptr, from, octets, from + octets, with.data(),
+                                 with.size(), nonce.data(), &aes_)
                            : crypto_aead_chacha20poly1305_ietf_decrypt_detached(
-                                 octets_of(text), nullptr, from, octets, from + octets, nullptr, 0,
-                                 nonce.data(), chacha_.data());
+                                 octets_of(text), nullptr, from, octets, from + octets, with.data(),
+                                 with.size(), nonce.data(), chacha_.data());
     return failed == 0;
 }
 

@@ -30,12 +30,14 @@ public:
     AeadKey(const AeadKey&) = delete;
     AeadKey& operator=(const AeadKey&) = delete;
 
-    /// Encrypts the text in its place, and writes kTagOctets to `tag`.
-    void seal(std::uint64_t number, std::span<std::byte> text, std::byte* tag) const noexcept;
+    /// Encrypts the text in its place, and writes kTagOctets to `tag`. `with`: associated data.
+    void seal(std::uint64_t number, std::span<std::byte> text, std::byte* tag,
+              std::span<const std::uint8_t> with = {}) const noexcept;
     /// Decrypts `sealed`, a text and its tag, to `text`. False: it was not sealed by this key under
-    /// this number, and `text` has zeros or nothing new.
+    /// this number with these data, and `text` has zeros or nothing new.
     [[nodiscard]] bool open(std::uint64_t number, std::span<const std::byte> sealed,
-                            std::byte* text) const noexcept;
+                            std::byte* text,
+                            std::span<const std::uint8_t> with = {}) const noexcept;
 
 private:
     union {

@@ -16,6 +16,7 @@
 namespace ulc::seal {
 namespace {
 
+constexpr std::uint64_t kNumbersEnd = std::uint64_t{1} << 63U;  ///< no node comes so far
 constexpr std::uint8_t kBothCiphers = 3;
 constexpr std::size_t kFileOctetsMin = 16;
 constexpr std::size_t kFileOctetsMax = 4096;
@@ -59,6 +60,12 @@ KeyId key_id(const Secret& secret, const Salt& salt, const Mac& name, Cipher cip
     return id;
 }
 
+/// Returns the associated data of a datagram for that node; no octet set: for all.
+std::span<const std::uint8_t> associated(const Mac& receiver) noexcept {
+    if (receiver == Mac{}) return {};
+    return receiver.octets;
+}
+
 std::array<std::uint8_t, kTagOctets> tag_of(const Secret& secret, const std::byte* datagram,
                                             std::size_t octets) noexcept {
     std::array<std::uint8_t, kTagOctets> tag;
@@ -96,7 +103,8 @@ Err read_secret(const std::string& path, Secret& out, std::string& why) {
     const ssize_t got =
         looked && S_ISREG(status.st_mode) ? ::read(file, text.data(), text.size()) : 0;
     ::close(file);
-    std::size_t octets = got > 0 ? static_cast<std::size_t>(got) : 0;
+    const bool whole = got == status.st_size;  // a file that is still written is no key
+    const std::size_t octets = whole ? static_cast<std::size_t>(got) : 0;
     std::string wrong;
     if (!looked || !S_ISREG(status.st_mode)) {
         wrong = "is no regular file";
@@ -166,19 +174,23 @@ SenderKey* PeerKeys::key_of(const Keyring& ring, const KeyId& id) noexcept {
 }
 
 bool PeerKeys::open(const Keyring& ring, std::span<const std::byte> datagram, std::byte* text,
-                    std::uint64_t look) noexcept {
+                    std::int64_t millisecond) noexcept {
     SealHead head;
     if (datagram.size() < kSealOctets) return false;
     std::memcpy(&head, datagram.data(), sizeof head);
-    if (look_ != look) failures_ = 0;
-    look_ = look;
+    if (millisecond_ != millisecond) failures_ = 0;
+    millisecond_ = millisecond;
     // In this order: what is cheap, and what no stranger can cause.
     const std::uint64_t number = head.number;
-    const bool is_near = number >> kEpochBits <= (window_.end() >> kEpochBits) + 1;
-    if (!is_near || !window_.is_fresh(number) || failures_ >= kFailuresMax) return false;
+    const bool is_near =
+        number >> kEpochBits <= (window_.end() >> kEpochBits) + 1 && number < kNumbersEnd;
+    const bool known = head.kind == kSealedForOne || head.kind == kSealedForAll;
+    if (!known || !is_near || !window_.is_fresh(number) || failures_ >= kFailuresMax) return false;
     SenderKey* const key = key_of(ring, head.key);
     if (key == nullptr) return false;
-    if (!key->at(number).open(number, datagram.subspan(sizeof head), text)) {
+    static constexpr Mac kAll;
+    const auto with = associated(head.kind == kSealedForOne ? ring.name() : kAll);
+    if (!key->at(number).open(number, datagram.subspan(sizeof head), text, with)) {
         ++failures_;
         return false;
     }
@@ -190,11 +202,11 @@ bool PeerKeys::open(const Keyring& ring, std::span<const std::byte> datagram, st
 
 // ---- secrets of this node -----------------------------------------------------------------------
 
-void Keyring::add(const Secret& secret) noexcept {
+bool Keyring::add(const Secret& secret) noexcept {
     const bool known = std::ranges::any_of(secrets_, [&](const Secret& each) {
         return sodium_memcmp(each.octets.data(), secret.octets.data(), kKeyOctets) == 0;
     });
-    if (!known) (void)secrets_.push_back(secret);
+    return known || secrets_.push_back(secret);
 }
 
 void Keyring::prove(std::size_t secret, std::byte* datagram, std::size_t octets) const noexcept {
@@ -218,18 +230,18 @@ std::size_t Keyring::check(std::span<const std::byte> datagram, Proof& out) cons
     return kNone;
 }
 
-void Keyring::seal(std::size_t secret, Cipher cipher, std::uint8_t kind, std::byte* datagram,
+void Keyring::seal(std::size_t secret, Cipher cipher, const Mac& receiver, std::byte* datagram,
                    std::size_t octets) noexcept {
     auto& key = keys_[secret * kCiphers + static_cast<std::size_t>(cipher)];
     if (!key) key.emplace(secrets_[secret], salt_, name_, cipher);
     const std::uint64_t number = number_++;
     SealHead head;
-    head.kind = kind;
+    head.kind = receiver == Mac{} ? kSealedForAll : kSealedForOne;
     head.key = key->id();
     head.number = number;
     std::memcpy(datagram, &head, sizeof head);
     std::byte* const text = datagram + sizeof head;
-    key->at(number).seal(number, {text, octets}, text + octets);
+    key->at(number).seal(number, {text, octets}, text + octets, associated(receiver));
 }
 
 }  // namespace ulc::seal

@@ -7,8 +7,8 @@
 // A secret is the nonce of a job or the content of a key file. All holders of a secret can make
 // each other's keys: members can forge each other (docs/design/THREAT_MODEL.md). A node draws its
 // salt at each start, so no key serves twice. Every kEpochNumbers numbers a sender takes its next
-// key, well before the limits of the ciphers (RFC 9001 §6.6, appendix B), and the number says
-// which.
+// key, near the limits of the ciphers for long datagrams and far below them for those of Ethernet
+// (RFC 9001 appendix B), and the number says which.
 //
 // Objects with keys lie in memory that no core file has and that is wiped (sodium_malloc(3)).
 // One thread.
@@ -73,11 +73,15 @@ static_assert(sizeof(Proof) == 64);
 
 /// The octets before a sealed text.
 struct SealHead {
-    std::uint8_t kind = 0;
+    std::uint8_t kind = 0;              ///< kSealedForOne or kSealedForAll
     std::array<std::uint8_t, 3> key{};  ///< the id of the key
     Be64 number{};
 };
 static_assert(sizeof(SealHead) == 12);
+
+/// Kinds of sealed datagrams. The name of the one receiver is the cipher's associated data.
+inline constexpr std::uint8_t kSealedForOne = 0x20;
+inline constexpr std::uint8_t kSealedForAll = 0x21;
 
 /// Octets by which sealing lengthens a datagram.
 inline constexpr std::size_t kSealOctets = sizeof(SealHead) + kTagOctets;
@@ -113,8 +117,8 @@ class Keyring;
 /// The keys by which another node seals, and the numbers that came from it.
 class PeerKeys : public Guarded {
 public:
-    /// Datagrams with a wrong tag that cost work within one look.
-    static constexpr unsigned kFailuresMax = 64;
+    /// Datagrams with a wrong tag that cost work within a millisecond.
+    static constexpr unsigned kFailuresMax = 256;
 
     PeerKeys(const Mac& name, const Proof& proof) noexcept;
 
@@ -126,9 +130,10 @@ public:
     /// Another proof of the same salt: its sender's numbers have come so far.
     void pass(const Proof& proof) noexcept { window_.pass(proof.number); }
     /// Opens a sealed datagram to `text`, which has the octets of the datagram less kSealOctets.
-    /// False: it is none of this node, has come before, or has a wrong tag. look: about 1 ms.
+    /// False: it is none of this node, or for another one, has come before, or has a wrong tag.
+    /// millisecond: the present one, or that of the last failure.
     [[nodiscard]] bool open(const Keyring& ring, std::span<const std::byte> datagram,
-                            std::byte* text, std::uint64_t look) noexcept;
+                            std::byte* text, std::int64_t millisecond) noexcept;
 
 private:
     [[nodiscard]] SenderKey* key_of(const Keyring& ring, const KeyId& id) noexcept;
@@ -137,8 +142,8 @@ private:
     Salt salt_;
     bool has_aes_;
     std::size_t secret_ = 0;
-    unsigned failures_ = 0;  ///< in that look
-    std::uint64_t look_ = 0;
+    unsigned failures_ = 0;  ///< in that millisecond
+    std::int64_t millisecond_ = 0;
     Window window_;
     FixedVector<std::array<KeyId, kCiphers>, kSecretsMax> ids_;  ///< by the ring's secrets
     std::optional<SenderKey> keys_[kCiphers];                    ///< those that it used last
@@ -152,11 +157,12 @@ public:
     Keyring(const Mac& name, const Salt& salt, bool aes) noexcept
         : name_(name), salt_(salt), has_aes_(aes) {}
 
-    /// Takes another secret. The first ones stay; beyond kSecretsMax nothing changes.
-    void add(const Secret& secret) noexcept;
+    /// Takes another secret. False: it has kSecretsMax others.
+    [[nodiscard]] bool add(const Secret& secret) noexcept;
     [[nodiscard]] std::size_t count() const noexcept { return secrets_.size(); }
     [[nodiscard]] const Secret& secret(std::size_t at) const noexcept { return secrets_[at]; }
     [[nodiscard]] bool has_aes() const noexcept { return has_aes_; }
+    [[nodiscard]] const Mac& name() const noexcept { return name_; }
 
     /// Writes a Proof behind the `octets` octets of a datagram.
     void prove(std::size_t secret, std::byte* datagram, std::size_t octets) const noexcept;
@@ -165,8 +171,9 @@ public:
     [[nodiscard]] std::size_t check(std::span<const std::byte> datagram, Proof& out) const noexcept;
 
     /// Seals the text of `octets` octets that stands sizeof(SealHead) behind `datagram`, under
-    /// the next number. Writes SealHead before it and the tag behind it.
-    void seal(std::size_t secret, Cipher cipher, std::uint8_t kind, std::byte* datagram,
+    /// the next number, for the node of that name. No octet set: for all that hold the secret.
+    /// Writes SealHead before it and the tag behind it.
+    void seal(std::size_t secret, Cipher cipher, const Mac& receiver, std::byte* datagram,
               std::size_t octets) noexcept;
 
 private:

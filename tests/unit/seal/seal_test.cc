@@ -21,7 +21,7 @@
 namespace ulc::seal {
 namespace {
 
-constexpr std::uint8_t kKind = 0x20;
+constexpr Mac kForAll;
 
 std::vector<std::byte> bytes_of(std::string_view hexadecimal) {
     std::vector<std::byte> out;
@@ -132,7 +132,7 @@ struct Node {
         salt.fill(n);
         ring = std::make_unique<Keyring>(name, salt, has_aes());
         for (const std::uint8_t secret : secrets)
-            ring->add(secret_of(secret));
+            EXPECT_TRUE(ring->add(secret_of(secret)));
     }
     static Secret secret_of(std::uint8_t n) {
         std::array<std::uint8_t, 16> nonce{};
@@ -146,18 +146,20 @@ struct Node {
         EXPECT_EQ(ring->check(datagram, out), secret);
         return out;
     }
-    std::vector<std::byte> seal(std::string_view text, Cipher cipher, std::size_t secret = 0) {
+    std::vector<std::byte> seal(std::string_view text, Cipher cipher, std::size_t secret = 0,
+                                const Mac& receiver = kForAll) {
         std::vector<std::byte> datagram(text.size() + kSealOctets);
         std::memcpy(datagram.data() + sizeof(SealHead), text.data(), text.size());
-        ring->seal(secret, cipher, kKind, datagram.data(), text.size());
+        ring->seal(secret, cipher, receiver, datagram.data(), text.size());
         return datagram;
     }
 };
 
 std::string opened(PeerKeys& keys, const Keyring& ring, std::span<const std::byte> datagram,
-                   std::uint64_t look = 0) {
+                   std::int64_t millisecond = 0) {
     std::string text(datagram.size() < kSealOctets ? 0 : datagram.size() - kSealOctets, '\0');
-    const bool good = keys.open(ring, datagram, reinterpret_cast<std::byte*>(text.data()), look);
+    const bool good =
+        keys.open(ring, datagram, reinterpret_cast<std::byte*>(text.data()), millisecond);
     return good ? text : "refused";
 }
 
@@ -173,7 +175,7 @@ TEST_F(Seal, holders_of_a_secret_open_what_each_other_seal) {
     for (const Cipher cipher : ciphers()) {
         PeerKeys keys(a.name, a.proof());
         const auto datagram = a.seal("hello", cipher);
-        EXPECT_EQ(datagram[0], std::byte{kKind});
+        EXPECT_EQ(datagram[0], std::byte{kSealedForAll});
         EXPECT_EQ(std::search(datagram.begin(), datagram.end(),
                               reinterpret_cast<const std::byte*>("hello"),
                               reinterpret_cast<const std::byte*>("hello") + 5),
@@ -193,8 +195,8 @@ TEST_F(Seal, no_changed_cut_or_foreign_datagram_is_opened) {
     PeerKeys keys(a.name, a.proof());
     for (const Cipher cipher : ciphers()) {
         const auto good = a.seal("hello", cipher);
-        std::uint64_t look = 0;
-        for (std::size_t n = 1; n < good.size(); ++n) {
+        std::int64_t look = 0;
+        for (std::size_t n = 0; n < good.size(); ++n) {
             auto changed = good;
             changed[n] ^= std::byte{1};
             EXPECT_EQ(opened(keys, *b.ring, changed, ++look), "refused") << "octet " << n;
@@ -206,6 +208,23 @@ TEST_F(Seal, no_changed_cut_or_foreign_datagram_is_opened) {
         PeerKeys others(a.name, a.proof());
         EXPECT_EQ(opened(others, *stranger.ring, good, ++look), "refused") << "another secret";
         EXPECT_EQ(opened(keys, *b.ring, good, ++look), "hello") << "the failures took no number";
+    }
+}
+
+TEST_F(Seal, a_datagram_for_one_node_is_no_datagram_for_another) {
+    Node a(1, {7});
+    const Node b(2, {7});
+    const Node c(3, {7});
+    for (const Cipher cipher : ciphers()) {
+        PeerKeys at_b(a.name, a.proof());
+        PeerKeys at_c(a.name, a.proof());
+        const auto datagram = a.seal("hello", cipher, 0, b.name);
+        EXPECT_EQ(datagram[0], std::byte{kSealedForOne});
+        EXPECT_EQ(opened(at_c, *c.ring, datagram), "refused");
+        auto for_all = datagram;
+        for_all[0] = std::byte{kSealedForAll};
+        EXPECT_EQ(opened(at_c, *c.ring, for_all), "refused");
+        EXPECT_EQ(opened(at_b, *b.ring, datagram), "hello");
     }
 }
 
@@ -265,9 +284,9 @@ TEST_F(Seal, no_two_keys_are_equal) {
                     Salt salt{};
                     salt.fill(salted);
                     Keyring ring(Mac{{2, 0, 0, 0, 0, name}}, salt, has_aes());
-                    ring.add(Node::secret_of(secret));
+                    EXPECT_TRUE(ring.add(Node::secret_of(secret)));
                     std::vector<std::byte> datagram(8 + kSealOctets);
-                    ring.seal(0, cipher, kKind, datagram.data(), 8);
+                    ring.seal(0, cipher, kForAll, datagram.data(), 8);
                     sealed.insert({datagram.begin() + sizeof(SealHead), datagram.end()});
                     ++made;
                 }
@@ -289,8 +308,8 @@ TEST_F(Seal, another_proof_of_the_same_salt_makes_nothing_fresh_again) {
 TEST_F(Seal, a_ring_keeps_its_first_secrets) {
     Node a(1, {});
     for (std::uint8_t n = 0; n < 2 * kSecretsMax; ++n) {
-        a.ring->add(Node::secret_of(n));
-        a.ring->add(Node::secret_of(n));
+        EXPECT_EQ(a.ring->add(Node::secret_of(n)), n < kSecretsMax);
+        EXPECT_EQ(a.ring->add(Node::secret_of(n)), n < kSecretsMax) << "it is known";
     }
     EXPECT_EQ(a.ring->count(), kSecretsMax);
     Node b(2, {kSecretsMax - 1});
