@@ -62,7 +62,7 @@ struct EngineEntry {
     /// Asks for nodes where addresses() of another engine says. kInvalid: it says no such thing.
     int (*meet)(EmbeddedEngine* engine, const char* addresses);
     /// Lets sealed wires reach the nodes that know the nonce of a job, 16 octets. nullptr: a job or
-    /// links without one. kInvalid: a wire is sealed, and no key is known.
+    /// links without one. kInvalid: a wire is sealed, and no key is known. kLimit: it has 16 keys.
     int (*seal)(EmbeddedEngine* engine, const unsigned char* nonce);
     /// Notes that one endpoint's client begins to compute (1), or polls again (0). The helper polls
     /// while one computes.

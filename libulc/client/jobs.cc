@@ -71,8 +71,15 @@ int Endpoint::join(const char* job, std::size_t job_octets, std::uint16_t rank, 
 }
 
 int Endpoint::seal(const unsigned char* nonce) const {
+    constexpr unsigned char kNone[sizeof(abi::JoinRequest::nonce)] = {};
     if (hooks_.seal == nullptr) return ULC_OK;
+    if (nonce != nullptr && std::memcmp(nonce, kNone, sizeof kNone) == 0) nonce = nullptr;
     const int error = hooks_.seal(hooks_.context, nonce);
+    if (error == ULC_ERR_LIMIT)
+        set_last_error(
+            "the wire is sealed by the keys of 16 jobs of this process, and takes no other; join "
+            "in "
+            "another process, or give the ranks' devices key=FILE and join without a nonce");
     if (error == ULC_ERR_INVALID)
         set_last_error(
             "the wire is sealed, and there is no key: start with `ulc run`, mpirun or mpiexec; or "

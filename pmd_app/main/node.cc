@@ -201,9 +201,10 @@ bool Node::meet(std::string_view addresses) {
     return true;
 }
 
-void Node::add_secret(std::span<const std::uint8_t, 16> nonce) noexcept {
-    for (const OpenPort& port : ports_)
-        if (port.udp != nullptr) port.udp->add_secret(seal::secret_of_nonce(nonce));
+bool Node::add_secret(std::span<const std::uint8_t, 16> nonce) noexcept {
+    return std::ranges::all_of(ports_, [&](const OpenPort& port) {
+        return port.udp == nullptr || port.udp->add_secret(seal::secret_of_nonce(nonce));
+    });
 }
 
 bool Node::needs_secret() const noexcept {

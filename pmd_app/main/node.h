@@ -70,8 +70,9 @@ public:
     /// Asks for nodes where addresses() of another engine says. False: it says no such thing.
     /// Engine thread.
     [[nodiscard]] bool meet(std::string_view addresses);
-    /// Lets sealed wires reach those that know the nonce of a job. Engine thread.
-    void add_secret(std::span<const std::uint8_t, 16> nonce) noexcept;
+    /// Lets sealed wires reach those that know the nonce of a job. False: they have too many.
+    /// Engine thread.
+    [[nodiscard]] bool add_secret(std::span<const std::uint8_t, 16> nonce) noexcept;
     /// Returns whether a wire is sealed, and no key is known.
     [[nodiscard]] bool needs_secret() const noexcept;
     /// Returns that of the time stamp counter; 0: unknown.

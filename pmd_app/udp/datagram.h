@@ -4,6 +4,7 @@
 //
 //   | kind | low 3 octets of a group's address, or 0 | ULC frame from its header on |     a frame
 //   | kind | 0 | from or count | name | … |                                     between two nodes
+//   | kind | number | datagram | octets of a frame as above |                        a part
 //   | kind | key | number | a frame as above, encrypted | tag |           sealed: seal/keys.h
 //   | kind | 0 | from or count | name | … | proof |                   between two sealed nodes
 #pragma once
@@ -30,9 +31,11 @@ enum class Kind : std::uint8_t {
     kFrame = 0x10,    ///< for the receiver
     kToAll = 0x11,    ///< a broadcast
     kToGroup = 0x12,  ///< for a group
+    kPart = 0x13,     ///< a piece of one of these, for a path that does not take it whole
     kHello = 0x18,
     kWelcome = 0x19,
-    kSealed = 0x20,  ///< holds one of the first three
+    kSealed = seal::kSealedForOne,  ///< holds one of those above
+    kSealedForAll = seal::kSealedForAll,
     kSealedHello = 0x28,
     kSealedWelcome = 0x29,
 };
@@ -68,8 +71,19 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 20);
 
+/// In the place of a head. Parts of a datagram follow each other.
+struct PartHead {
+    Kind kind = Kind::kPart;
+    std::uint8_t number = 0;  ///< from 0; with kLastPart if no other follows
+    Be16 datagram{};          ///< rises by one for each that is cut
+};
+static_assert(sizeof(PartHead) == kHeadOctets);
+inline constexpr std::uint8_t kLastPart = 0x80;
+inline constexpr std::size_t kPartsMax = 16;
+
 inline constexpr std::size_t kEntriesMax = 56;  ///< a Welcome fits into the least MTU of IPv6
 inline constexpr std::size_t kControlMax =
     sizeof(Welcome) + kEntriesMax * sizeof(Entry) + sizeof(seal::Proof);
+inline constexpr std::size_t kQuestionMax = 9216;  ///< one that tries the path
 
 }  // namespace ulc::udp

@@ -28,6 +28,7 @@ Peers::Peers(const PeersConfig& config)
     : config_(config),
       prng_(config.seed),
       secret_(prng_.next()),
+      token_key_{prng_.next(), prng_.next()},
       by_address_(prng_.next()),
       by_name_(prng_.next()) {
     ULC_CHECK(config.own != Mac{} && !is_group(config.own));
@@ -104,6 +105,10 @@ void Peers::clear_name(std::uint32_t slot) {
     Peer& peer = peers_[slot];
     if (peer.keys != nullptr) count_keys(peer, false);
     peer.keys.reset();
+    set_narrow(peer, false);
+    peer.asked_long = false;
+    peer.long_lost = 0;
+    peer.parts = {};
     by_name_.erase(number_of(peer.name));
     std::erase(answering_, slot);
     peer.name = Mac{};
@@ -126,6 +131,33 @@ void Peers::add(const Address& address, Nanos now) {
 Mac Peers::name_of(const Address& address) const noexcept {
     const std::uint32_t slot = at(address);
     return slot == KeyedIndex::kNone ? Mac{} : peers_[slot].name;
+}
+
+Peers::Assembly* Peers::parts_of(const Address& address) noexcept {
+    const std::uint32_t slot = at(address);
+    return slot == KeyedIndex::kNone || !peers_[slot].answers() ? nullptr : &peers_[slot].parts;
+}
+
+void Peers::set_narrow(const Address& address, bool narrow) noexcept {
+    const std::uint32_t slot = at(address);
+    if (slot != KeyedIndex::kNone && peers_[slot].answers()) set_narrow(peers_[slot], narrow);
+}
+
+void Peers::set_narrow(Peer& peer, bool narrow) noexcept {
+    if (peer.narrow == narrow) return;
+    peer.narrow = narrow;
+    narrow_count_ += narrow ? 1 : SIZE_MAX;
+}
+
+/// Learns from an answer whether the path takes the longest datagrams.
+void Peers::learn_path(Peer& peer) {
+    if (peer.asked_long) {
+        peer.long_lost = 0;
+        set_narrow(peer, false);
+    } else if (peer.long_lost >= kLongTries) {
+        set_narrow(peer, true);
+    }
+    peer.asked_long = false;
 }
 
 seal::PeerKeys* Peers::keys_of(const Address& address) noexcept {
@@ -180,43 +212,75 @@ std::string Peers::unanswered() const {
 
 // ---- questions ----------------------------------------------------------------------------------
 
-/// A question has a fresh token, and an answer to an earlier one proves nothing.
-void Peers::ask(Peer& peer, Nanos now) {
+/// Returns a token that no one predicts from others (SipHash). The generator's numbers show it.
+std::uint64_t Peers::new_token() noexcept {
+    static_assert(sizeof token_key_ == crypto_shorthash_KEYBYTES);
+    static_assert(crypto_shorthash_BYTES == sizeof(std::uint64_t));
+    std::uint64_t token = kHint;
+    while (token == kHint) {
+        ++tokens_;
+        (void)crypto_shorthash(reinterpret_cast<unsigned char*>(&token),
+                               reinterpret_cast<const unsigned char*>(&tokens_), sizeof tokens_,
+                               reinterpret_cast<const unsigned char*>(token_key_.data()));
+    }
+    return token;
+}
+
+/// A question has a fresh token, and an answer to an earlier one proves nothing. secret: by which
+/// it is proved.
+void Peers::ask(Peer& peer, std::size_t secret, Nanos now) {
     peer.next = now + kAskAgain;
     if (queue_.size() >= kQueueMax) return;
-    peer.token = prng_.next();
+    peer.token = new_token();
     peer.asked = now;
     Nanos wait = kRefresh;
-    if (!peer.answers()) wait = std::min(kAskFirst << std::min<unsigned>(peer.tries, 8), kAskAgain);
-    std::size_t secret = 0;
-    if (peer.keys != nullptr) {
-        secret = peer.keys->secret();
-    } else if (config_.ring != nullptr) {
-        secret = peer.tries % config_.ring->count();  // any that both have
-    }
+    // Others may have forged a word of this address, so it gets a question a second (I-8).
+    // Two follow each other at first: with the answer they are less than three HELLOs.
+    if (!peer.answers()) wait = peer.tries == 0 ? kAskFirst : kAskAgain;
+    if (!peer.answers() && peer.configured)
+        wait = std::min(kAskFirst << std::min<unsigned>(peer.tries, 8), kAskAgain);
+    // A long question, and a short one after each that is lost.
+    const bool was_lost = peer.asked_long;
+    if (was_lost && peer.long_lost < kLongTries) ++peer.long_lost;
+    peer.asked_long = peer.answers() && config_.datagram_max > 0 && !was_lost;
+    if ((peer.asked_long || was_lost) && now - peer.heard < kSilent) wait = kDoubt;
+    peer.secret = secret;
     if (peer.tries < UINT8_MAX) ++peer.tries;
     peer.next = now + wait;
-    queue_.push_back({peer.address, peer.token, peer.from, true, false, secret});
+    queue_.push_back({.to = peer.address,
+                      .token = peer.token,
+                      .from = peer.from,
+                      .is_question = true,
+                      .is_long = peer.asked_long,
+                      .secret = secret});
 }
 
 void Peers::on_timer(Nanos now) {
     answers_ = 0;
-    ++looks_;
+    checked_ = 0;
     if (now < next_look_ || (config_.ring != nullptr && config_.ring->count() == 0)) return;
     next_look_ = now + kAskAgain;
     for (std::size_t n = used_.size(); n-- > 0;) {  // remove() takes the place of later ones
         const std::uint32_t slot = used_[n];
         Peer& peer = peers_[slot];
-        if (peer.own) continue;
+        if (peer.own && now - peer.asked < kForget) continue;
+        peer.own = false;  // its question came back to this node: directly, or by a stranger
         if (peer.answers() && now - peer.heard >= kForget) clear_name(slot);
         const bool kept = peer.configured || peer.answers();
         if (!kept && peer.tries >= kTries && peer.next <= now) {
             remove(slot);
             continue;
         }
-        if (peer.next <= now) ask(peer, now);
+        if (peer.next <= now) ask(peer, next_secret(peer), now);
         next_look_ = std::min(next_look_, peer.next);
     }
+}
+
+/// Returns the secret of the next question: another one if the last question has no answer.
+std::size_t Peers::next_secret(const Peer& peer) const noexcept {
+    const bool unanswered = peer.tries > (peer.answers() ? 1 : 0);
+    if (config_.ring == nullptr || !unanswered) return peer.secret;
+    return (peer.secret + 1) % config_.ring->count();
 }
 
 std::size_t Peers::next_tx(Address& to, std::byte* body) {
@@ -232,12 +296,25 @@ std::size_t Peers::next_tx(Address& to, std::byte* body) {
         hello.name = config_.own;
         hello.token = next.token;
         std::memcpy(body, &hello, sizeof hello);
+        if (next.is_long) octets = put_padding(body);
     } else {
         octets = put_welcome(next, body);
     }
     if (config_.ring == nullptr) return octets;
-    config_.ring->prove(next.secret, body, octets);
+    if (next.is_question && next.token == kHint) {  // no proof: it could be repeated elsewhere
+        std::memset(body + octets, 0, sizeof(seal::Proof));
+    } else {
+        config_.ring->prove(next.secret, body, octets);
+    }
     return octets + sizeof(seal::Proof);
+}
+
+/// Makes a HELLO as long as the longest datagram is. Returns its length without a proof.
+std::size_t Peers::put_padding(std::byte* body) const {
+    const std::size_t proof = config_.ring == nullptr ? 0 : sizeof(seal::Proof);
+    const std::size_t octets = std::max(config_.datagram_max - proof, sizeof(Hello));
+    std::memset(body + sizeof(Hello), 0, octets - sizeof(Hello));
+    return octets;
 }
 
 std::size_t Peers::put_welcome(const Answer& answer, std::byte* body) const {
@@ -276,7 +353,7 @@ void Peers::on_datagram(const Address& from, std::span<const std::byte> datagram
     if (kind == Kind::kWelcome || kind == Kind::kSealedWelcome)
         return on_welcome(from, datagram, proved, now);
     Hello hello;
-    if (datagram.size() != sizeof hello) {
+    if (datagram.size() < sizeof hello || datagram.size() > kQuestionMax) {
         ++counts_.malformed;
         return;
     }
@@ -296,12 +373,15 @@ bool Peers::take_proof(const Address& from, std::span<const std::byte>& datagram
     const auto kind = static_cast<Kind>(datagram[0]);
     const bool sealed = kind == Kind::kSealedHello || kind == Kind::kSealedWelcome;
     if (!sealed && config_.ring == nullptr) return true;
-    if (sealed && config_.ring != nullptr) {
+    // The length comes first, and wrong proofs have a limit: each costs a hash a secret.
+    const bool fits = datagram.size() <= kQuestionMax && checked_ < kCheckedMax;
+    if (sealed && config_.ring != nullptr && fits) {
         out.secret = config_.ring->check(datagram, out.proof);
         if (out.secret != seal::Keyring::kNone) {
             datagram = datagram.first(datagram.size() - sizeof out.proof);
             return true;
         }
+        checked_ += datagram.size() * config_.ring->count();
     }
     ++counts_.unsealed;
     const std::uint32_t slot = at(from);
@@ -309,7 +389,7 @@ bool Peers::take_proof(const Address& from, std::span<const std::byte>& datagram
     const bool can_ask = config_.ring == nullptr || config_.ring->count() > 0;
     const bool knows = slot != KeyedIndex::kNone && peers_[slot].configured;  // it is asked anyway
     if (can_ask && !knows && !is_hint(datagram) && may_hint(from, now))
-        queue_.push_back({from, kHint, 0, true, false});
+        queue_.push_back({.to = from, .token = kHint, .is_question = true});
     return false;
 }
 
@@ -329,9 +409,12 @@ bool Peers::may_hint(const Address& to, Nanos now) noexcept {
 void Peers::on_hello(const Address& from, const Hello& hello, std::size_t secret, Nanos now) {
     std::uint32_t slot = at(from);
     if (hello.name == config_.own) {
-        if (slot != KeyedIndex::kNone && peers_[slot].token == hello.token) peers_[slot].own = true;
+        const bool asked = slot != KeyedIndex::kNone && peers_[slot].tries > 0;
+        if (asked && !peers_[slot].answers() && peers_[slot].token == hello.token)
+            peers_[slot].own = true;
         return;
     }
+    if (hello.token == kHint) return;
     const bool proven = slot != KeyedIndex::kNone && peers_[slot].answers();
     const bool has_room = proven || answers_ < kAnswersPerLook;
     if (!has_room || queue_.size() >= kQueueMax) {
@@ -339,7 +422,11 @@ void Peers::on_hello(const Address& from, const Hello& hello, std::size_t secret
         return;
     }
     if (!proven) ++answers_;
-    queue_.push_back({from, hello.token, hello.from, false, proven, secret});
+    queue_.push_back({.to = from,
+                      .token = hello.token,
+                      .from = hello.from,
+                      .with_entries = proven,
+                      .secret = secret});
     if (slot == KeyedIndex::kNone) {
         if (strangers_ >= kStrangersMax || (slot = insert(from, now)) == KeyedIndex::kNone) {
             ++counts_.refused;
@@ -349,7 +436,8 @@ void Peers::on_hello(const Address& from, const Hello& hello, std::size_t secret
     // Another name at the address of a peer is a hint: the node may have begun again.
     Peer& peer = peers_[slot];
     const bool asks = !proven || peer.name != hello.name;
-    if (asks && (peer.tries == 0 || now - peer.asked >= kAskAgain)) ask(peer, now);
+    peer.own = false;
+    if (asks && (peer.tries == 0 || now - peer.asked >= kAskAgain)) ask(peer, secret, now);
 }
 
 void Peers::on_welcome(const Address& from, std::span<const std::byte> datagram,
@@ -387,10 +475,12 @@ void Peers::on_welcome(const Address& from, std::span<const std::byte> datagram,
     if (config_.ring != nullptr) set_keys(peers_[slot], proved);
     take_entries(datagram.subspan(sizeof welcome), now);
     Peer& peer = peers_[slot];  // take_entries() may have moved it
-    peer.foreign = false;
+    peer.foreign = peer.own = false;
+    peer.secret = proved.secret;
     peer.heard = now;
     peer.tries = 1;
-    peer.next = now + kRefresh;
+    learn_path(peer);
+    peer.next = now + (peer.long_lost > 0 && !peer.narrow ? kDoubt : kRefresh);
     // The first answer names no one: it went to an address that was not proved there. Later ones
     // name those that came since.
     const std::size_t seen = peer.from + entries;

@@ -14,6 +14,9 @@
 // (seal/keys.h), and comes with the keys by which it seals. Open and sealed nodes do not answer
 // each other, but each is asked once, so that the other can say why it finds no node.
 //
+// Each question to a known node is as long as the longest datagram. If such ones are lost while
+// short ones pass, the path is narrow, until a long one passes again (RFC 8899 §4.3).
+//
 // Invariants: a name has one address, and an address one name; work for a datagram does not grow
 // with the number of peers, but for a WELCOME to a peer, which names at most kEntriesMax.
 // Engine thread only.
@@ -43,6 +46,7 @@ struct PeersConfig {
     std::uint64_t seed = 0;  ///< random bits, for tokens and tables
     /// nullptr: the net is open. It outlives this. While it has no secret no node is found.
     seal::Keyring* ring = nullptr;
+    std::size_t datagram_max = 0;  ///< octets of the longest one; 0: paths are not tried
 };
 
 class Peers {
@@ -51,14 +55,23 @@ public:
     static constexpr std::size_t kStrangersMax = 256;  ///< addresses that others named, unanswered
     static constexpr Nanos kAskFirst = 10 * kMillisecond;  ///< until the second question; doubles
     static constexpr Nanos kAskAgain = kSecond;            ///< and between all later ones
-    static constexpr std::uint8_t kTries = 8;        ///< for an address that was not configured
-    static constexpr Nanos kRefresh = 4 * kSecond;   ///< between two questions to a peer
+    static constexpr std::uint8_t kTries = 8;            ///< for an address that was not configured
+    static constexpr Nanos kRefresh = 4 * kSecond;       ///< between two questions to a peer
+    static constexpr Nanos kDoubt = 250 * kMillisecond;  ///< while long questions are lost
+    static constexpr std::uint8_t kLongTries = 3;        ///< then the path is narrow
     static constexpr Nanos kSilent = 10 * kSecond;   ///< then its name may move to another address
     static constexpr Nanos kForget = 120 * kSecond;  ///< longer than any patience with a node
     static constexpr unsigned kAnswersPerLook = 16;  ///< to strangers, between two on_timer()
     static constexpr std::size_t kHintsPerSecond = 16;
+    static constexpr std::size_t kCheckedMax = 256 * 1024;  ///< octets of wrong proofs, in a look
     static constexpr std::size_t kQueueMax = 2 * kPeersMax;
 
+    /// Parts of a datagram that came.
+    struct Assembly {
+        std::uint16_t datagram = 0;
+        std::uint8_t next = 0;  ///< number of the part that is missing; 0: none came
+        std::vector<std::byte> octets;
+    };
     struct Peer {
         Address address;
         Mac name;  ///< no octet set: it has not answered
@@ -69,8 +82,13 @@ public:
         std::uint16_t from = 0;  ///< the first entry that is wanted from it
         std::uint64_t token = 0;
         Nanos asked = -kNever / 2;
-        Nanos next = 0;                        ///< time of the next question
-        Nanos heard = 0;                       ///< the last good answer
+        Nanos next = 0;              ///< time of the next question
+        Nanos heard = 0;             ///< the last good answer
+        bool narrow = false;         ///< its path does not take the longest datagrams
+        bool asked_long = false;     ///< the last question had that length
+        std::uint8_t long_lost = 0;  ///< such questions in a row
+        std::size_t secret = 0;      ///< the one that proved the last question, on a sealed net
+        Assembly parts;
         std::unique_ptr<seal::PeerKeys> keys;  ///< those of a node that answers, on a sealed net
         [[nodiscard]] bool answers() const noexcept { return name != Mac{}; }
     };
@@ -87,9 +105,10 @@ public:
     void add(const Address& address, Nanos now);
     /// A datagram of kind kHello or kWelcome.
     void on_datagram(const Address& from, std::span<const std::byte> datagram, Nanos now);
-    /// Call it about once a millisecond.
+    /// Call it every 1 to 10 ms.
     void on_timer(Nanos now);
-    /// Writes the next datagram to body, which has kControlMax octets. Returns its length; 0: none.
+    /// Writes the next datagram to body, which has kControlMax octets and datagram_max. Returns its
+    /// length; 0: none.
     [[nodiscard]] std::size_t next_tx(Address& to, std::byte* body);
 
     /// Gives the next address at which a node answered that was not known before. False: none.
@@ -97,6 +116,11 @@ public:
 
     /// Returns the name of the node that answered at an address; no octet set: none did.
     [[nodiscard]] Mac name_of(const Address& address) const noexcept;
+    /// Returns where parts of datagrams from an address gather; nullptr: no node answered there.
+    [[nodiscard]] Assembly* parts_of(const Address& address) noexcept;
+    /// Notes that the path to an address does not take, or takes, the longest datagrams.
+    void set_narrow(const Address& address, bool narrow) noexcept;
+    [[nodiscard]] std::size_t narrow_count() const noexcept { return narrow_count_; }
     /// Returns the keys of that node; nullptr: none answered, or the net is open.
     [[nodiscard]] seal::PeerKeys* keys_of(const Address& address) noexcept;
     /// Returns nullptr if no node of that name answered.
@@ -118,8 +142,6 @@ public:
     [[nodiscard]] std::size_t count() const noexcept { return answering_.size(); }
     [[nodiscard]] const Mac& own() const noexcept { return config_.own; }
     [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
-    /// Returns how often on_timer() was called.
-    [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
     /// Returns how many places of its tables all datagrams have looked at, for tests.
     [[nodiscard]] std::uint64_t steps() const noexcept {
         return by_address_.steps() + by_name_.steps();
@@ -132,6 +154,7 @@ private:
         std::uint16_t from = 0;
         bool is_question = false;
         bool with_entries = false;
+        bool is_long = false;
         std::size_t secret = 0;  ///< by which it is proved, on a sealed net
     };
 
@@ -140,11 +163,13 @@ private:
         Nanos at = -kNever / 2;
     };
 
+    [[nodiscard]] std::uint64_t new_token() noexcept;
     [[nodiscard]] std::uint64_t key_of(const Address& address) const noexcept;
     [[nodiscard]] std::uint32_t at(const Address& address) const noexcept;
     std::uint32_t insert(const Address& address, Nanos now);
     void remove(std::uint32_t slot);
-    void ask(Peer& peer, Nanos now);
+    void ask(Peer& peer, std::size_t secret, Nanos now);
+    [[nodiscard]] std::size_t next_secret(const Peer& peer) const noexcept;
     void set_name(std::uint32_t slot, const Mac& name);
     void clear_name(std::uint32_t slot);
     struct Proved {
@@ -158,26 +183,32 @@ private:
     void on_welcome(const Address& from, std::span<const std::byte> datagram, const Proved& proved,
                     Nanos now);
     void set_keys(Peer& peer, const Proved& proved);
+    void learn_path(Peer& peer);
+    void set_narrow(Peer& peer, bool narrow) noexcept;
     void count_keys(const Peer& peer, bool more) noexcept;
     void take_entries(std::span<const std::byte> entries, Nanos now);
+    [[nodiscard]] std::size_t put_padding(std::byte* body) const;
     [[nodiscard]] std::size_t put_welcome(const Answer& answer, std::byte* body) const;
 
     PeersConfig config_;
     Prng prng_;
     std::uint64_t secret_;
+    std::array<std::uint64_t, 2> token_key_;
+    std::uint64_t tokens_ = 0;
     std::vector<Peer> peers_;  ///< slots are stable
     std::vector<std::uint32_t> free_;
     std::vector<std::uint32_t> used_;       ///< slots in use
     std::vector<std::uint32_t> answering_;  ///< slots of those that answered
     std::size_t strangers_ = 0;             ///< neither configured nor answering
     std::array<std::size_t, seal::kSecretsMax> holders_{};
+    std::size_t narrow_count_ = 0;
     std::size_t without_aes_ = 0;  ///< nodes that answered and do not have it
     KeyedIndex by_address_;
     KeyedIndex by_name_;
     std::deque<Answer> queue_;
     std::deque<Address> new_;
-    unsigned answers_ = 0;  ///< to strangers, since the last look
-    std::uint64_t looks_ = 0;
+    unsigned answers_ = 0;     ///< to strangers, since the last look
+    std::size_t checked_ = 0;  ///< octets of wrong proofs, since the last look
     std::array<Hinted, kHintsPerSecond> hinted_{};
     Nanos next_look_ = 0;
     Counts counts_;

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "base/check.h"
 #include "port/frame_pool.h"
+#include "wire/header.h"
 
 namespace ulc::udp {
 namespace {
@@ -29,6 +31,23 @@ Head head_of(const Mac& to) noexcept {
     return head;
 }
 
+/// Returns whether an interface refused a message for its length. Kernels say EINVAL of one that
+/// they should cut.
+bool is_too_long(int error) noexcept { return error == EMSGSIZE || error == EINVAL; }
+
+/// Writes a frame as an open datagram. Returns its octets.
+std::size_t put_whole(const Segment& frame, std::byte* to) noexcept {
+    Mac mac;
+    std::memcpy(&mac, frame.frame, sizeof mac);
+    const Head head = head_of(mac);
+    const std::uint32_t tail = frame.tail == nullptr ? 0 : frame.tail_octets;
+    const std::size_t front = frame.length - kEthernetOctets - tail;
+    std::memcpy(to, head.data(), head.size());
+    std::memcpy(to + head.size(), frame.frame + kEthernetOctets, front);
+    if (tail > 0) std::memcpy(to + head.size() + front, frame.tail, tail);
+    return head.size() + front + tail;
+}
+
 Mac destination_of(const Segment& segment) noexcept {
     Mac mac;
     std::memcpy(&mac, segment.frame, sizeof mac);
@@ -37,16 +56,25 @@ Mac destination_of(const Segment& segment) noexcept {
 
 }  // namespace
 
-Sender::Sender(const Peers& peers, std::uint32_t frame_max, const SendCall& call,
-               seal::Keyring* ring)
+Sender::Sender(Peers& peers, const Config& config, const SendCall& call)
     : peers_(peers),
-      frame_max_(frame_max),
+      config_(config),
       call_(call),
-      ring_(ring),
-      around_(kHeadOctets + (ring == nullptr ? 0 : seal::kSealOctets)),
-      sealed_(ring == nullptr ? 0 : kBurst * (frame_max - kEthernetOctets + around_)) {
+      around_(kHeadOctets + (config.ring == nullptr ? 0 : seal::kSealOctets)),
+      place_octets_(config.frame_max + kPartsMax * around_),
+      places_(config.ring == nullptr ? 0 : kBurst * place_octets_) {
+    ULC_CHECK(config.narrow_datagram > around_ &&
+              config.frame_max / (config.narrow_datagram - around_) < kPartsMax);
     messages_.reserve(kMessagesMax);
     receivers_.reserve(kMessagesMax);
+}
+
+/// Returns whether narrow paths get the frame in parts. The length of JOB frames tries the path
+/// (J-44).
+bool Sender::is_wide(const Segment& frame) const noexcept {
+    constexpr auto kJob = static_cast<std::byte>(wire::FrameType::kJob);
+    return (frame.frame[kEthernetOctets] & std::byte{0x0f}) != kJob &&
+           frame.length - kEthernetOctets + around_ > config_.narrow_datagram;
 }
 
 /// Returns how many of the frames go to the receivers of the first one in one message: all but the
@@ -71,7 +99,7 @@ Message Sender::put_pieces(Segment* const* frames, std::uint16_t n, std::size_t 
     Message message;
     message.pieces = &pieces_[pieces_used_];
     for (std::uint16_t i = 0; i < n; ++i) {
-        if (ring_ != nullptr) {
+        if (config_.ring != nullptr) {
             put_sealed(*frames[i], secret);
         } else {
             put_open(*frames[i]);
@@ -95,20 +123,54 @@ void Sender::put_open(const Segment& frame) {
     if (tail > 0) pieces_[pieces_used_++] = {const_cast<std::byte*>(frame.tail), tail};
 }
 
+/// Returns the place of a copy, and takes a head for it.
+std::byte* Sender::next_place() {
+    if (places_.empty()) places_.resize(kBurst * place_octets_);
+    return places_.data() + heads_used_++ * place_octets_;
+}
+
+/// Seals the datagram of a frame for `to` that stands sizeof(SealHead) behind `datagram`. Returns
+/// the octets of both.
+std::size_t Sender::seal(std::size_t secret, const Mac& to, std::byte* datagram,
+                         std::size_t octets) {
+    config_.ring->seal(secret, peers_.cipher(), is_group(to) ? Mac{} : to, datagram, octets);
+    return octets + seal::kSealOctets;
+}
+
 /// Encrypts a copy, since a frame may have to be sent again.
 void Sender::put_sealed(const Segment& frame, std::size_t secret) {
-    const std::size_t place = sealed_.size() / kBurst;
-    std::byte* const datagram = sealed_.data() + heads_used_++ * place;
-    std::byte* const text = datagram + sizeof(seal::SealHead);
-    const Head head = head_of(destination_of(frame));
-    const std::uint32_t tail = frame.tail == nullptr ? 0 : frame.tail_octets;
-    const std::size_t front = frame.length - kEthernetOctets - tail;
-    std::memcpy(text, head.data(), head.size());
-    std::memcpy(text + head.size(), frame.frame + kEthernetOctets, front);
-    if (tail > 0) std::memcpy(text + head.size() + front, frame.tail, tail);
-    ring_->seal(secret, peers_.cipher(), static_cast<std::uint8_t>(Kind::kSealed), datagram,
-                head.size() + front + tail);
-    pieces_[pieces_used_++] = {datagram, head.size() + front + tail + seal::kSealOctets};
+    std::byte* const datagram = next_place();
+    const std::size_t octets = put_whole(frame, datagram + sizeof(seal::SealHead));
+    pieces_[pieces_used_++] = {datagram, seal(secret, destination_of(frame), datagram, octets)};
+}
+
+/// Makes a message of parts of the frame: all but the last have one length.
+Message Sender::put_parts(const Segment& frame, std::size_t secret) {
+    whole_.resize(frame.length - kEthernetOctets + kHeadOctets);
+    const std::size_t octets = put_whole(frame, whole_.data());
+    const std::size_t most = config_.narrow_datagram - around_;
+    const std::size_t parts = (octets + most - 1) / most;
+    const std::size_t each = (octets + parts - 1) / parts;
+    std::byte* const first = next_place();
+    std::byte* to = first;
+    PartHead head;
+    head.datagram = ++cut_;
+    for (std::size_t at = 0; at < octets; at += each, ++head.number) {
+        const std::size_t piece = std::min(each, octets - at);
+        if (at + piece == octets) head.number |= kLastPart;
+        std::byte* const text = to + (config_.ring == nullptr ? 0 : sizeof(seal::SealHead));
+        std::memcpy(text, &head, sizeof head);
+        std::memcpy(text + sizeof head, &whole_[at], piece);
+        to += config_.ring == nullptr
+                  ? sizeof head + piece
+                  : seal(secret, destination_of(frame), to, sizeof head + piece);
+    }
+    Message message;
+    message.pieces = &pieces_[pieces_used_++];
+    message.piece_count = 1;
+    *message.pieces = {first, static_cast<std::size_t>(to - first)};
+    message.datagram_octets = static_cast<std::uint16_t>(parts > 1 ? each + around_ : 0);
+    return message;
 }
 
 /// Keeps a broadcast, as an open datagram behind kReplaced octets.
@@ -120,7 +182,8 @@ void Sender::keep_broadcast(const Segment& frame) {
 }
 
 Sender::Receiver Sender::receiver_of(const Peers::Peer& peer) noexcept {
-    return {socket_address(peer.address), peer.keys == nullptr ? 0 : peer.keys->secret()};
+    return {socket_address(peer.address), peer.keys == nullptr ? 0 : peer.keys->secret(),
+            peer.narrow};
 }
 
 void Sender::add_message(const Message& message, const Peers::Peer& to) {
@@ -129,24 +192,32 @@ void Sender::add_message(const Message& message, const Peers::Peer& to) {
     messages_.back().to = &receivers_.back().address;  // the vector has its space
 }
 
-/// Returns how many different datagrams a frame for a group becomes.
-std::size_t Sender::secrets_in_use() const noexcept {
-    std::size_t count = 0;
-    for (std::size_t secret = 0; ring_ != nullptr && secret < ring_->count(); ++secret)
-        if (peers_.holders_of(secret) > 0) ++count;
-    return std::max<std::size_t>(count, 1);
+/// Returns how many different messages a frame for a group can become.
+std::size_t Sender::group_copies(const Segment& frame) const noexcept {
+    std::size_t secrets = 0;
+    for (std::size_t secret = 0; config_.ring != nullptr && secret < config_.ring->count();
+         ++secret)
+        if (peers_.holders_of(secret) > 0) ++secrets;
+    const bool cuts = peers_.narrow_count() > 0 && is_wide(frame);
+    return std::max<std::size_t>(secrets, 1) * (cuts ? 2 : 1);
 }
 
-/// Adds a message to each node. Those that hold one secret get the same datagrams.
+/// Adds a message to each node. Those that hold one secret get the same datagrams, or parts.
 void Sender::add_group(Segment* const* frames, std::uint16_t n) {
-    const std::size_t secrets = ring_ == nullptr ? 1 : ring_->count();
-    for (std::size_t secret = 0; secret < secrets; ++secret) {
-        if (ring_ != nullptr && peers_.holders_of(secret) == 0) continue;
-        const Message message = put_pieces(frames, n, secret);
-        peers_.each([&](const Peers::Peer& peer) {
-            if (receiver_of(peer).secret == secret) add_message(message, peer);
-        });
-    }
+    const std::size_t secrets = config_.ring == nullptr ? 1 : config_.ring->count();
+    const bool cuts = peers_.narrow_count() > 0 && is_wide(*frames[0]);
+    for (std::size_t secret = 0; secret < secrets; ++secret)
+        for (const bool narrow : {false, true}) {
+            if (narrow && !cuts) continue;
+            std::optional<Message> message;
+            peers_.each([&](const Peers::Peer& peer) {
+                if (receiver_of(peer).secret != secret || (cuts && peer.narrow) != narrow) return;
+                if (!message)
+                    message =
+                        narrow ? put_parts(*frames[0], secret) : put_pieces(frames, n, secret);
+                add_message(*message, peer);
+            });
+        }
 }
 
 /// Makes messages of the frames from `first` on, as many as one call takes. Returns the number of
@@ -156,16 +227,15 @@ std::uint16_t Sender::gather(Segment* const* frames, std::uint16_t first, std::u
     messages_.clear();
     receivers_.clear();
     heads_used_ = pieces_used_ = 0;
-    const std::size_t copies = secrets_in_use();
     std::uint16_t at = first;
     while (at < n && heads_used_ < kBurst && messages_.size() < kMessagesMax) {
         Segment* const* const from = frames + at;
         const Mac to = destination_of(*from[0]);
         const Peers::Peer* peer = is_group(to) ? nullptr : peers_.find(to);
         const std::size_t receivers = is_group(to) ? peers_.count() : (peer != nullptr ? 1 : 0);
-        if (from[0]->length > frame_max_ || receivers == 0) {
+        if (from[0]->length > config_.frame_max || receivers == 0) {
             if (!runs.empty()) break;  // those go first, or none of these is taken
-            if (from[0]->length > frame_max_ || !is_group(to))
+            if (from[0]->length > config_.frame_max || !is_group(to))
                 ++unsendable_;
             else if (to == kBroadcastMac)
                 keep_broadcast(*from[0]);
@@ -174,11 +244,17 @@ std::uint16_t Sender::gather(Segment* const* frames, std::uint16_t first, std::u
             continue;
         }
         if (receivers > kMessagesMax - messages_.size() && !messages_.empty()) break;
-        if (is_group(to) && copies > kBurst - heads_used_) break;
-        const auto left = static_cast<std::uint16_t>(n - at);
-        Run run{at, run_length(from, left, is_group(to) ? copies : 1), receivers};
-        if (peer != nullptr)
-            add_message(put_pieces(from, run.frames, receiver_of(*peer).secret), *peer);
+        const std::size_t copies = is_group(to) ? group_copies(*from[0]) : 1;
+        if (copies > kBurst - heads_used_) break;
+        const bool wide = is_wide(*from[0]);
+        const bool cuts = wide && (peer != nullptr ? peer->narrow : peers_.narrow_count() > 0);
+        const auto left = static_cast<std::uint16_t>(cuts ? 1 : n - at);
+        Run run{at, run_length(from, left, copies), receivers};
+        if (peer != nullptr) {
+            const std::size_t secret = receiver_of(*peer).secret;
+            add_message(cuts ? put_parts(*from[0], secret) : put_pieces(from, run.frames, secret),
+                        *peer);
+        }
         if (is_group(to) && receivers <= kMessagesMax) add_group(from, run.frames);
         (void)runs.push_back(run);
         at = static_cast<std::uint16_t>(at + run.frames);
@@ -200,7 +276,10 @@ std::uint16_t Sender::send(Segment* const* frames, std::uint16_t n) {
             const std::size_t got = std::min(run.messages, sent);
             if (got == 0 && run.messages > 0 && error == EAGAIN) return run.first;
             if (got < run.messages) {  // without the receiver that was refused, if one was
-                const std::size_t refused = error == 0 || error == EAGAIN ? 0 : 1;
+                const bool can_cut =
+                    is_too_long(error) && run.messages <= kMessagesMax &&
+                    note_narrow(receivers_[first_message + got], *frames[run.first]);
+                const std::size_t refused = error == 0 || error == EAGAIN || can_cut ? 0 : 1;
                 unsendable_ += refused * run.frames;
                 keep_rest(frames, run, first_message, got + refused);
                 done = static_cast<std::uint16_t>(run.first + run.frames);
@@ -226,35 +305,72 @@ void Sender::keep_rest(Segment* const* frames, const Run& run, std::size_t messa
         rest_.frames.push_back(frames[run.first + i]);
     }
     if (run.messages > kMessagesMax) {
-        peers_.each([this](const Peers::Peer& peer) { rest_.to.push_back(receiver_of(peer)); });
-        std::ranges::stable_sort(rest_.to, {}, &Receiver::secret);
-        return;
+        peers_.each([this](const Peers::Peer& peer) { rest_.owed.push_back({receiver_of(peer)}); });
+        std::ranges::stable_sort(rest_.owed, {}, [](const Owed& owed) { return owed.to.secret; });
+    } else {
+        for (std::size_t i = served; i < run.messages; ++i)
+            rest_.owed.push_back({receivers_[message + i]});
     }
-    for (std::size_t i = served; i < run.messages; ++i)
-        rest_.to.push_back(receivers_[message + i]);
+    cut_rest();
+}
+
+/// Notes that the path to a receiver does not take such a frame. False: it has it in parts, or not
+/// for its length.
+bool Sender::note_narrow(Receiver& receiver, const Segment& frame) {
+    if (receiver.narrow || !is_wide(frame)) return false;
+    receiver.narrow = true;
+    peers_.set_narrow(address_of(receiver.address.any), true);
+    return true;
+}
+
+/// Owes each frame by itself to receivers that get them in parts.
+void Sender::cut_rest() {
+    if (!is_wide(*rest_.frames[0])) return;
+    std::vector<Owed> owed;
+    for (std::size_t n = rest_.next; n < rest_.owed.size(); ++n) {
+        const Owed& one = rest_.owed[n];
+        if (!one.to.narrow || one.frame != kAll) {
+            owed.push_back(one);
+            continue;
+        }
+        for (std::size_t frame = 0; frame < rest_.frames.size(); ++frame)
+            owed.push_back({one.to, frame});
+    }
+    rest_.owed = std::move(owed);
+    rest_.next = 0;
 }
 
 /// Returns whether nothing is left of a run. Receivers of one secret follow each other.
 bool Sender::send_rest() {
     if (rest_.frames.empty()) return true;
-    while (rest_.next < rest_.to.size()) {
-        const std::size_t secret = rest_.to[rest_.next].secret;
+    while (rest_.next < rest_.owed.size()) {
+        const Owed first = rest_.owed[rest_.next];
         messages_.clear();
         heads_used_ = pieces_used_ = 0;
-        Message message = put_pieces(rest_.frames.data(),
-                                     static_cast<std::uint16_t>(rest_.frames.size()), secret);
-        for (std::size_t i = rest_.next; i < rest_.to.size(); ++i) {
-            if (messages_.size() == kMessagesMax || rest_.to[i].secret != secret) break;
-            message.to = &rest_.to[i].address;
+        Message message =
+            first.frame != kAll
+                ? put_parts(*rest_.frames[first.frame], first.to.secret)
+                : put_pieces(rest_.frames.data(), static_cast<std::uint16_t>(rest_.frames.size()),
+                             first.to.secret);
+        for (std::size_t i = rest_.next; i < rest_.owed.size(); ++i) {
+            const Owed& one = rest_.owed[i];
+            if (messages_.size() == kMessagesMax || one.to.secret != first.to.secret ||
+                one.frame != first.frame)
+                break;
+            message.to = &one.to.address;
             messages_.push_back(message);
         }
         int error = 0;
         rest_.next += call_.send(call_.context, messages_, error);
         if (error == EAGAIN) return false;
-        if (error != 0) {
-            ++rest_.next;
-            unsendable_ += rest_.frames.size();
+        if (error == 0) continue;
+        Owed& refused = rest_.owed[rest_.next];
+        if (is_too_long(error) && note_narrow(refused.to, *rest_.frames[0])) {
+            cut_rest();
+            continue;
         }
+        ++rest_.next;
+        unsendable_ += first.frame == kAll ? rest_.frames.size() : 1;
     }
     drop_rest();
     return true;
@@ -264,7 +380,7 @@ void Sender::drop_rest() {
     for (Segment* frame : rest_.frames)
         port::FramePool::put(frame);
     rest_.frames.clear();
-    rest_.to.clear();
+    rest_.owed.clear();
     rest_.next = 0;
 }
 
@@ -275,11 +391,10 @@ void Sender::repeat_broadcast(const Address& to) {
     const Receiver receiver = receiver_of(*peer);
     std::span<std::byte> datagram(last_to_all_.data() + kReplaced, last_to_all_.size() - kReplaced);
     std::vector<std::byte> sealed;
-    if (ring_ != nullptr) {
+    if (config_.ring != nullptr) {
         sealed.resize(datagram.size() + seal::kSealOctets);
         std::ranges::copy(datagram, sealed.begin() + sizeof(seal::SealHead));
-        ring_->seal(receiver.secret, peers_.cipher(), static_cast<std::uint8_t>(Kind::kSealed),
-                    sealed.data(), datagram.size());
+        static_cast<void>(seal(receiver.secret, kBroadcastMac, sealed.data(), datagram.size()));
         datagram = sealed;
     }
     iovec piece{datagram.data(), datagram.size()};

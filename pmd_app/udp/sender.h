@@ -3,6 +3,9 @@
 //
 //   frames ──▶ runs: to one node or group, of one length but for the last ──▶ messages ──▶ call
 //
+// A frame that is too long for the path to a receiver goes there in parts: the length of a packet
+// that waits for its acknowledgement cannot change (docs/protocol/IP.md, I-18).
+//
 // Invariant: send() takes frames from the first one on, so the engine offers the others again. A
 // run that the call took for some of its receivers counts as taken: the rest waits here, and until
 // it has gone nothing is taken.
@@ -32,10 +35,13 @@ class Sender {
 public:
     static constexpr std::uint16_t kBurst = 64;  ///< most frames of one call
 
-    /// frame_max: octets of the longest frame. Frames are of FramePools. ring seals datagrams;
-    /// nullptr: the net is open. peers and ring outlive this.
-    Sender(const Peers& peers, std::uint32_t frame_max, const SendCall& call,
-           seal::Keyring* ring = nullptr);
+    struct Config {
+        std::uint32_t frame_max = 0;      ///< octets of the longest frame
+        std::size_t narrow_datagram = 0;  ///< octets of a datagram that passes each path
+        seal::Keyring* ring = nullptr;    ///< seals datagrams; nullptr: the net is open
+    };
+    /// Frames are of FramePools. peers and the ring outlive this.
+    Sender(Peers& peers, const Config& config, const SendCall& call);
     ~Sender() { drop_rest(); }
     Sender(const Sender&) = delete;
     Sender& operator=(const Sender&) = delete;
@@ -55,6 +61,13 @@ private:
     struct Receiver {
         SocketAddress address;
         std::size_t secret = 0;  ///< one that it holds, on a sealed net
+        bool narrow = false;     ///< its path does not take the longest datagrams
+    };
+    static constexpr std::size_t kAll = SIZE_MAX;
+    /// A message that a receiver has not got.
+    struct Owed {
+        Receiver to;
+        std::size_t frame = kAll;  ///< the number of that which goes to it in parts
     };
     /// Frames of one node or group, which go to one address or several.
     struct Run {
@@ -66,8 +79,8 @@ private:
     /// A run that was sent to some of its receivers.
     struct Rest {
         std::vector<Segment*> frames;  ///< whole, without tails
-        std::vector<Receiver> to;      ///< the other receivers
-        std::size_t next = 0;          ///< in `to`
+        std::vector<Owed> owed;        ///< those to the other receivers
+        std::size_t next = 0;          ///< in `owed`
     };
 
     [[nodiscard]] std::uint16_t gather(Segment* const* frames, std::uint16_t first, std::uint16_t n,
@@ -75,22 +88,31 @@ private:
     [[nodiscard]] std::uint16_t run_length(Segment* const* frames, std::uint16_t n,
                                            std::size_t copies) const noexcept;
     [[nodiscard]] Message put_pieces(Segment* const* frames, std::uint16_t n, std::size_t secret);
+    [[nodiscard]] Message put_parts(const Segment& frame, std::size_t secret);
     void put_open(const Segment& frame);
     void put_sealed(const Segment& frame, std::size_t secret);
+    [[nodiscard]] bool is_wide(const Segment& frame) const noexcept;
+    [[nodiscard]] std::byte* next_place();
+    [[nodiscard]] std::size_t seal(std::size_t secret, const Mac& to, std::byte* datagram,
+                                   std::size_t octets);
     void keep_broadcast(const Segment& frame);
     void add_message(const Message& message, const Peers::Peer& to);
     void add_group(Segment* const* frames, std::uint16_t n);
     [[nodiscard]] static Receiver receiver_of(const Peers::Peer& peer) noexcept;
-    [[nodiscard]] std::size_t secrets_in_use() const noexcept;
+    [[nodiscard]] std::size_t group_copies(const Segment& frame) const noexcept;
+    [[nodiscard]] bool note_narrow(Receiver& receiver, const Segment& frame);
+    void cut_rest();
     void keep_rest(Segment* const* frames, const Run& run, std::size_t message, std::size_t served);
     void drop_rest();
 
-    const Peers& peers_;
-    std::uint32_t frame_max_;
+    Peers& peers_;
+    Config config_;
     SendCall call_;
-    seal::Keyring* ring_;
-    std::size_t around_;             ///< octets that a datagram has more than the frame's body
-    std::vector<std::byte> sealed_;  ///< a place for each of heads_
+    std::size_t around_;  ///< octets that a datagram has more than the frame's body
+    std::size_t place_octets_;
+    std::vector<std::byte> places_;  ///< copies of datagrams, one for each of heads_
+    std::vector<std::byte> whole_;   ///< a datagram that is cut
+    std::uint16_t cut_ = 0;          ///< datagrams that were cut
     std::array<std::array<std::byte, kHeadOctets>, kBurst> heads_{};
     std::array<iovec, 3 * kBurst> pieces_{};
     std::size_t heads_used_ = 0;

@@ -19,6 +19,7 @@ constexpr std::uint16_t kIpv4Octets = 20 + 8;  ///< IP and UDP headers
 constexpr std::uint16_t kIpv6Octets = 40 + 8;
 constexpr std::uint8_t kFlushFrames = 32;      ///< a call costs as much as 6 frames
 constexpr std::uint32_t kFramesInFlight = 64;  ///< a burst of the engine
+constexpr unsigned kDatagramsPerLook = 64;     ///< those that are no frames, of one look
 constexpr unsigned kMessagesPerLook = 16;      ///< messages that one look for a frame takes
 constexpr std::uint32_t kAskFrames = 8;        ///< sent, before the kernel is asked what waits
 
@@ -56,7 +57,7 @@ Err make_ring(const PortOptions& options, const Mac& name, std::unique_ptr<seal:
         return Err::kInvalid;
     }
     out = std::make_unique<seal::Keyring>(name, seal::random_salt(), seal::has_aes());
-    if (has_key) out->add(secret);
+    if (has_key) ULC_CHECK(out->add(secret));
     return Err::kOk;
 }
 
@@ -75,6 +76,11 @@ std::uint16_t least_mtu_of(const PortOptions& options) noexcept {
     return inside(kPathMtuLeast, options);
 }
 
+/// Returns the octets of a datagram that passes each path.
+std::size_t narrow_datagram(const PortOptions& options) noexcept {
+    return kPathMtuLeast - (options.device.own.is_v4() ? kIpv4Octets : kIpv6Octets);
+}
+
 }  // namespace
 
 UdpPort::UdpPort(const PortOptions& options, const PeersConfig& config,
@@ -82,18 +88,18 @@ UdpPort::UdpPort(const PortOptions& options, const PeersConfig& config,
     : ring_(std::move(ring)),
       peers_(config),
       frame_max_(mtu_of(options) + std::uint32_t{kEthernetOctets}),
-      sender_(peers_, frame_max_,
-              {&socket_,
-               [](void* context, std::span<const Message> messages, int& error) {
+      sender_(peers_, {frame_max_, narrow_datagram(options), ring_.get()},
+              {&socket_, [](void* context, std::span<const Message> messages, int& error) {
                    return static_cast<Socket*>(context)->send(messages, error);
-               }},
-              ring_.get()) {}
+               }}) {}
 
 Err UdpPort::open(const PortOptions& options, std::unique_ptr<UdpPort>& out, std::string& why) {
     PeersConfig config = peers_config(options);
     std::unique_ptr<seal::Keyring> ring;
     if (const Err e = make_ring(options, config.own, ring, why); e != Err::kOk) return e;
     config.ring = ring.get();
+    const std::size_t around = kHeadOctets + (options.device.open ? 0 : seal::kSealOctets);
+    config.datagram_max = std::min(mtu_of(options) + around, kQuestionMax);
     std::unique_ptr<UdpPort> port(new UdpPort(options, config, std::move(ring)));
     if (const Err e = port->socket_.open(options.device.own, why); e != Err::kOk) return e;
     port->ether_type_ = options.ether_type;
@@ -187,8 +193,8 @@ void UdpPort::know_sender() noexcept {
     keys_ = ring_ == nullptr ? nullptr : peers_.keys_of(from_);
 }
 
-void UdpPort::add_secret(const seal::Secret& secret) noexcept {
-    if (ring_ != nullptr) ring_->add(secret);
+bool UdpPort::add_secret(const seal::Secret& secret) noexcept {
+    return ring_ == nullptr || ring_->add(secret);
 }
 
 /// Sends what is due between nodes. It is asked again if it is lost, so nothing waits for space. A
@@ -197,14 +203,19 @@ void UdpPort::answer() {
     Address newcomer;
     while (peers_.next_new(newcomer))
         sender_.repeat_broadcast(newcomer);
-    std::array<std::byte, kControlMax> body;
+    std::array<std::byte, kQuestionMax> body;
     Address to;
     while (const std::size_t octets = peers_.next_tx(to, body.data())) {
         const SocketAddress address = socket_address(to);
         iovec piece{body.data(), octets};
         const Message message{&address, &piece, 1, 0};
         int error = 0;
-        if (socket_.send({&message, 1}, error) == 0) ++drops_.unsendable;
+        if (socket_.send({&message, 1}, error) != 0) continue;
+        if (error == EMSGSIZE) {  // a question that tries the path
+            peers_.set_narrow(to, true);
+        } else {
+            ++drops_.unsendable;
+        }
     }
 }
 
@@ -240,10 +251,10 @@ std::uint16_t UdpPort::receive(Segment** out, std::uint16_t n) {
 
 Segment* UdpPort::take(const Landing* landing) {
     std::span<const std::byte> datagram;
-    while (next_datagram(datagram)) {
+    for (unsigned taken = 0; taken < kDatagramsPerLook && next_datagram(datagram); ++taken) {
         if (take_control(datagram) || !is_frame(datagram)) continue;
         Segment* const segment =
-            ring_ != nullptr ? open_frame(datagram, landing) : copy_out(datagram, landing);
+            ring_ != nullptr ? open_frame(datagram, landing) : take_open(datagram, landing);
         if (segment != nullptr) return segment;
     }
     return nullptr;
@@ -294,7 +305,8 @@ bool UdpPort::is_frame(std::span<const std::byte> datagram) {
         ++drops_.wrong_source;
         return false;
     }
-    const bool sealed = static_cast<Kind>(datagram[0]) == Kind::kSealed;
+    const auto kind = static_cast<Kind>(datagram[0]);
+    const bool sealed = kind == Kind::kSealed || kind == Kind::kSealedForAll;
     if (sealed != (ring_ != nullptr)) {
         ++drops_.unsealed;
         return false;
@@ -305,7 +317,7 @@ bool UdpPort::is_frame(std::span<const std::byte> datagram) {
         return false;
     }
     if (datagram.size() <= around) ++drops_.damaged;
-    return datagram.size() > around && (sealed || has_frame_kind(datagram));
+    return datagram.size() > around;
 }
 
 bool UdpPort::has_frame_kind(std::span<const std::byte> datagram) {
@@ -343,11 +355,16 @@ Segment* UdpPort::open_frame(std::span<const std::byte> datagram, const Landing*
     if (segment == nullptr) return nullptr;
     std::byte* const text = segment->frame + kEthernetOctets - kHeadOctets;
     const std::span<const std::byte> opened(text, datagram.size() - seal::kSealOctets);
-    const bool good = keys_->open(*ring_, datagram, text, peers_.looks());
-    if (!good) ++drops_.unsealed;
-    if (!good || !has_frame_kind(opened)) {
+    const bool good = keys_->open(*ring_, datagram, text, failed_at_);
+    if (!good) {
+        ++drops_.unsealed;
+        failed_at_ = monotonic_now() / kMillisecond;
+    }
+    const bool is_part = good && static_cast<Kind>(opened[0]) == Kind::kPart;
+    if (!good || is_part || !has_frame_kind(opened)) {
+        const bool is_last = is_part && take_part(opened);
         port::FramePool::put(segment);
-        return nullptr;
+        return is_last ? copy_out(peers_.parts_of(from_)->octets, landing) : nullptr;
     }
     put_header(*segment, opened);
     copied_bytes_ += opened.size() - kHeadOctets;
@@ -360,6 +377,41 @@ Segment* UdpPort::open_frame(std::span<const std::byte> datagram, const Landing*
     segment->tail = landed.to;
     segment->tail_octets = landed.octets;
     return segment;
+}
+
+Segment* UdpPort::take_open(std::span<const std::byte> datagram, const Landing* landing) {
+    if (static_cast<Kind>(datagram[0]) != Kind::kPart)
+        return has_frame_kind(datagram) ? copy_out(datagram, landing) : nullptr;
+    return take_part(datagram) ? copy_out(peers_.parts_of(from_)->octets, landing) : nullptr;
+}
+
+/// Adds a part to those of its datagram. True: they are an open datagram now. A part that does not
+/// follow the one before is dropped with those: its frame is sent again.
+bool UdpPort::take_part(std::span<const std::byte> part) {
+    Peers::Assembly& parts = *peers_.parts_of(from_);
+    PartHead head;
+    std::memcpy(&head, part.data(), sizeof head);
+    const unsigned number = head.number & ~unsigned{kLastPart};
+    const std::span<const std::byte> piece = part.subspan(sizeof head);
+    if (number == 0) {
+        parts.datagram = head.datagram;
+        parts.next = 0;
+        parts.octets.clear();
+    }
+    const std::size_t octets = parts.octets.size() + piece.size();
+    const bool follows = head.datagram == parts.datagram && number == parts.next &&
+                         number < kPartsMax && octets <= frame_max_ - kEthernetOctets + kHeadOctets;
+    if (!follows) {
+        ++drops_.damaged;
+        parts.next = 0;
+        return false;
+    }
+    parts.octets.insert(parts.octets.end(), piece.begin(), piece.end());
+    ++parts.next;
+    if ((head.number & kLastPart) == 0) return false;
+    parts.next = 0;
+    if (octets <= kHeadOctets) ++drops_.damaged;
+    return octets > kHeadOctets && has_frame_kind(parts.octets);
 }
 
 /// Makes a frame of an open datagram.

@@ -56,8 +56,9 @@ public:
     [[nodiscard]] std::string addresses() const;
     /// Asks for a node at each of these. Engine thread.
     void meet(std::span<const Address> addresses);
-    /// Takes a secret by which other nodes may seal, unless the net is open. Engine thread.
-    void add_secret(const seal::Secret& secret) noexcept;
+    /// Takes a secret by which other nodes may seal, unless the net is open. False: it has
+    /// seal::kSecretsMax others. Engine thread.
+    [[nodiscard]] bool add_secret(const seal::Secret& secret) noexcept;
     /// Returns whether no node can be found before a secret is added.
     [[nodiscard]] bool needs_secret() const noexcept {
         return ring_ != nullptr && ring_->count() == 0;
@@ -80,6 +81,8 @@ private:
     [[nodiscard]] bool is_frame(std::span<const std::byte> datagram);
     [[nodiscard]] bool has_frame_kind(std::span<const std::byte> datagram);
     [[nodiscard]] Segment* open_frame(std::span<const std::byte> datagram, const Landing* landing);
+    [[nodiscard]] Segment* take_open(std::span<const std::byte> datagram, const Landing* landing);
+    [[nodiscard]] bool take_part(std::span<const std::byte> part);
     [[nodiscard]] Segment* copy_out(std::span<const std::byte> datagram, const Landing* landing);
     [[nodiscard]] Segment* new_segment();
     void put_header(Segment& segment, std::span<const std::byte> datagram);
@@ -105,6 +108,7 @@ private:
     seal::PeerKeys* keys_ = nullptr;  ///< its keys
     std::uint64_t copied_bytes_ = 0;
     std::uint64_t no_frame_ = 0;
+    std::int64_t failed_at_ = 0;  ///< millisecond in which a datagram was opened without success
     PortDrops drops_;
 };
 

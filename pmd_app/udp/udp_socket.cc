@@ -69,9 +69,10 @@ Err Socket::open(const Address& address, std::string& why) {
     bound.octets = sizeof bound.v6;
     ULC_CHECK(::getsockname(fd_, &bound.any, &bound.octets) == 0);
     local_ = address_of(bound.any);
-    // Packets are never cut on the way: a path that is too narrow says so.
-    const int wrong = is_v4 ? set_option(fd_, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
-                            : set_option(fd_, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+    // Packets are never cut on the way. Words of routers about their length are not believed, since
+    // anyone can send them: questions find a narrow path (I-19).
+    const int wrong = is_v4 ? set_option(fd_, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
+                            : set_option(fd_, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     if (wrong != 0) {
         why = "the kernel does not find the MTU of paths: " + reason(wrong);
         return Err::kSystem;

@@ -283,14 +283,16 @@ int meet(EmbeddedEngine* engine, const char* addresses) {
 }
 
 int seal(EmbeddedEngine* engine, const unsigned char* nonce) {
-    bool good = true;
+    Err result = Err::kOk;
     const int error = call(*engine, [&] {
         if (engine->node == nullptr) return;
-        if (nonce != nullptr)
+        const bool has_place =
+            nonce == nullptr ||
             engine->node->add_secret(std::span<const std::uint8_t, 16>(nonce, 16));
-        good = !engine->node->needs_secret();
+        if (!has_place) result = Err::kLimit;
+        if (engine->node->needs_secret()) result = Err::kInvalid;
     });
-    return error != 0 || good ? error : static_cast<int>(Err::kInvalid);
+    return error != 0 ? error : static_cast<int>(result);
 }
 
 void computes(EmbeddedEngine* engine, int begins) {

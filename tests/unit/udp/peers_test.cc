@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "fixture.h"
 
 namespace ulc::udp {
 namespace {
@@ -42,15 +43,11 @@ protected:
             rings.push_back(std::make_unique<seal::Keyring>(own, salt, seal::has_aes()));
             ring = rings.back().get();
             for (const std::uint8_t secret : secrets)
-                ring->add(secret_of(secret));
+                EXPECT_TRUE(ring->add(secret_of(secret)));
         }
-        nodes[address(n)] = std::make_unique<Peers>(PeersConfig{own, 100 * life + n + 1, ring});
+        nodes[address(n)] =
+            std::make_unique<Peers>(PeersConfig{own, 100 * life + n + 1, ring, datagram_max});
         return at(n);
-    }
-    static seal::Secret secret_of(std::uint8_t n) {
-        std::array<std::uint8_t, 16> nonce{};
-        nonce.fill(n);
-        return seal::secret_of_nonce(nonce);
     }
     [[nodiscard]] Peers& at(unsigned n) { return *nodes.at(address(n)); }
     void run(Nanos span) {
@@ -65,10 +62,11 @@ protected:
         }
     }
     bool take(const Address& own, Peers& peers) {
-        std::byte body[kControlMax];
+        std::byte body[kQuestionMax];
         Address to;
         const std::size_t octets = peers.next_tx(to, body);
         if (octets == 0) return false;
+        if (octets > path_max) return true;
         log.push_back({own, to, {body, body + octets}});
         if (loss > 0 && prng.chance(loss)) return true;
         if (const auto there = nodes.find(to); there != nodes.end())
@@ -90,6 +88,8 @@ protected:
                 if (a != b && at(a).find(name(b)) == nullptr) return false;
         return true;
     }
+    std::size_t datagram_max = 0;
+    std::size_t path_max = SIZE_MAX;    ///< longest datagram of all paths
     std::vector<std::uint8_t> secrets;  ///< those of nodes that are added next; none: they are open
     std::vector<std::unique_ptr<seal::Keyring>> rings;
     std::map<Address, std::unique_ptr<Peers>> nodes;
@@ -119,7 +119,7 @@ TEST_F(UdpPeers, find_each_other_though_half_of_all_datagrams_are_lost) {
     loss = 0.5;
     for (unsigned n = 0; n < 8; ++n)
         add(n).add(address(0), now);
-    run(20 * kSecond);
+    run(60 * kSecond);
     EXPECT_TRUE(know_each_other(8));
 }
 
@@ -131,7 +131,7 @@ TEST_F(UdpPeers, find_all_others_that_hold_a_secret_though_datagrams_are_lost) {
         secrets = n % 2 == 0 ? std::vector<std::uint8_t>{1, 2} : std::vector<std::uint8_t>{2};
         add(n).add(address(0), now);
     }
-    run(20 * kSecond);
+    run(60 * kSecond);
     EXPECT_TRUE(know_each_other(kNodes));
     for (unsigned n = 0; n < kNodes; ++n) {
         EXPECT_EQ(at(n).holders_of(0) + at(n).holders_of(1), kNodes - 1);
@@ -174,6 +174,9 @@ TEST_F(UdpPeers, hint_once_a_second_and_never_because_of_a_hint) {
     send(address(71), 0, &hello, sizeof hello);
     run(900 * kMillisecond);
     EXPECT_EQ(sent_to(address(70)), sizeof(Hello) + sizeof(seal::Proof));
+    seal::Proof none;
+    EXPECT_EQ(rings[0]->check(log.front().octets, none), seal::Keyring::kNone)
+        << "its proof could be repeated elsewhere";
     EXPECT_EQ(sent_to(address(71)), 0U);
     EXPECT_EQ(at(0).counts().unsealed, 201U);
     log.clear();
@@ -182,6 +185,84 @@ TEST_F(UdpPeers, hint_once_a_second_and_never_because_of_a_hint) {
         send(address(n), 0, &hello, sizeof hello);
     run(kMillisecond);
     EXPECT_LE(log.size(), Peers::kHintsPerSecond) << "also to many addresses";
+}
+
+// I-8
+TEST_F(UdpPeers, ask_where_a_question_came_from_once_a_second) {
+    for (const bool sealed : {false, true}) {
+        secrets.assign(sealed ? 1 : 0, 1);
+        nodes.clear();
+        add(0);
+        add(1).add(address(70), now);
+        run(kMillisecond);
+        ASSERT_FALSE(log.empty());
+        const std::vector<std::byte> question = log.front().octets;
+        nodes.erase(address(1));
+        log.clear();
+        send(address(80), 0, question.data(), question.size());
+        run(500 * kMillisecond);
+        EXPECT_LE(sent_to(address(80)), 3 * question.size());
+        run(20 * kSecond);
+        EXPECT_LE(sent_to(address(80)), (3 + 8) * question.size());
+        log.clear();
+    }
+}
+
+// I-13
+TEST_F(UdpPeers, spend_bounded_work_on_wrong_proofs) {
+    secrets = {1};
+    add(0);
+    add(1).add(address(70), now);
+    run(kMillisecond);
+    const std::vector<std::byte> question = log.front().octets;
+    std::vector<std::byte> junk(kQuestionMax, static_cast<std::byte>(Kind::kSealedHello));
+    for (std::size_t octets = 0; octets < Peers::kCheckedMax; octets += junk.size())
+        send(address(71), 0, junk.data(), junk.size());
+    log.clear();
+    send(address(1), 0, question.data(), question.size());
+    std::byte body[kQuestionMax];
+    Hello hint;
+    for (Address to; at(0).next_tx(to, body) != 0;) {
+        std::memcpy(&hint, body, sizeof hint);
+        EXPECT_EQ(hint.kind, Kind::kSealedHello);
+        EXPECT_EQ(hint.token, 0U) << "no more work before the next look";
+    }
+    EXPECT_EQ(hint.kind, Kind::kSealedHello);
+    run(kMillisecond);
+    log.clear();
+    send(address(1), 0, question.data(), question.size());
+    run(kMillisecond);
+    EXPECT_GT(sent_to(address(1)), 0U);
+}
+
+// I-11
+TEST_F(UdpPeers, take_no_peer_for_themselves_because_a_question_came_back) {
+    add(0).add(address(1), now);
+    run(kMillisecond);
+    const std::vector<std::byte> question = log.front().octets;
+    send(address(1), 0, question.data(), question.size());  // from the address that it went to
+    add(1);
+    run(Peers::kForget + kSecond);
+    EXPECT_TRUE(know_each_other(2)) << "it is asked again";
+    send(address(1), 0, question.data(), question.size());
+    run(Peers::kForget + kSecond);
+    EXPECT_TRUE(know_each_other(2)) << "a node that answers is another one";
+}
+
+// I-13
+TEST_F(UdpPeers, find_a_node_that_comes_late_and_holds_another_secret_only) {
+    secrets = {1, 2, 3};
+    add(0).add(address(1), now);
+    run(400 * kSecond);
+    secrets = {2};
+    add(1);
+    run(4 * kSecond);
+    EXPECT_TRUE(know_each_other(2));
+    secrets = {3};  // it starts again, and has another secret
+    add(1, 9).add(address(0), now);
+    run(4 * kSecond);
+    ASSERT_NE(at(0).keys_of(address(1)), nullptr);
+    EXPECT_EQ(at(0).keys_of(address(1))->secret(), 2U);
 }
 
 // I-14
@@ -200,6 +281,50 @@ TEST_F(UdpPeers, take_new_keys_with_another_incarnation_and_no_others) {
     ASSERT_NE(at(0).keys_of(address(1)), nullptr);
     EXPECT_NE(at(0).keys_of(address(1))->salt(), salt);
     EXPECT_EQ(at(0).holders_of(0), 1U);
+}
+
+// I-19; RFC 8899 §4.3
+TEST_F(UdpPeers, find_that_a_path_became_narrow_and_wide_again) {
+    datagram_max = 1472;
+    for (const bool sealed : {false, true}) {
+        secrets.assign(sealed ? 1 : 0, 1);
+        nodes.clear();
+        add(0).add(address(1), now);
+        add(1);
+        run(10 * kSecond);
+        ASSERT_TRUE(know_each_other(2));
+        EXPECT_EQ(at(0).narrow_count() + at(1).narrow_count(), 0U);
+        path_max = 1400;
+        run(6 * kSecond);
+        EXPECT_EQ(at(0).narrow_count() + at(1).narrow_count(), 2U);
+        EXPECT_TRUE(at(0).find(name(1))->narrow);
+        log.clear();
+        run(20 * kSecond);
+        EXPECT_LE(log.size(), 2U * 2 * 2 * 6) << "two questions in 4 s";
+        EXPECT_EQ(at(0).narrow_count() + at(1).narrow_count(), 2U);
+        path_max = SIZE_MAX;
+        run(6 * kSecond);
+        EXPECT_EQ(at(0).narrow_count() + at(1).narrow_count(), 0U);
+        path_max = 1400;
+        run(6 * kSecond);
+        nodes.erase(address(1));
+        run(Peers::kForget + 10 * kSecond);
+        EXPECT_EQ(at(0).narrow_count(), 0U) << "it is forgotten";
+        path_max = SIZE_MAX;
+    }
+}
+
+TEST_F(UdpPeers, take_no_lossy_path_for_a_narrow_one) {
+    datagram_max = 1472;
+    loss = 0.1;
+    add(0).add(address(1), now);
+    add(1);
+    unsigned narrow = 0;
+    for (unsigned n = 0; n < 600; ++n) {
+        run(kSecond);
+        narrow += at(0).narrow_count() > 0 ? 1 : 0;
+    }
+    EXPECT_LE(narrow, 60U) << "seconds of 600";
 }
 
 // I-10
@@ -262,10 +387,12 @@ TEST_F(UdpPeers, refuse_what_is_malformed) {
     add(0);
     Hello hello;
     hello.name = name(1);
-    std::byte octets[sizeof hello + 1]{};
+    std::byte octets[sizeof hello]{};
     std::memcpy(octets, &hello, sizeof hello);
     send(address(1), 0, octets, sizeof hello - 1);
-    send(address(1), 0, octets, sizeof hello + 1);
+    std::vector<std::byte> too_long(kQuestionMax + 1);
+    std::memcpy(too_long.data(), &hello, sizeof hello);
+    send(address(1), 0, too_long.data(), too_long.size());
     hello.name = Mac{};
     send(address(1), 0, &hello, sizeof hello);
     hello.name = kBroadcastMac;
@@ -350,6 +477,7 @@ TEST_F(UdpPeers, cost_the_same_for_any_number_of_invented_addresses) {
     constexpr unsigned kFrames = 20'000;
     const std::uint64_t steps = at(0).steps();
     Hello hello;
+    hello.token = std::uint64_t{1};
     for (unsigned n = 0; n < kFrames; ++n) {
         Address from = address(0);
         from.ip[12] = 11;

@@ -11,15 +11,19 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/prng.h"
+#include "fixture.h"
 #include "port/frame_pool.h"
 
 namespace ulc::udp {
 namespace {
 
 constexpr std::uint32_t kFrameMax = 1482;
+constexpr std::size_t kNarrow = 1252;  ///< longest datagram of a narrow path
 constexpr unsigned kPeers = 5;
 
 Address address(unsigned n) {
@@ -40,14 +44,12 @@ protected:
     UdpSender()
         : ring(GetParam() == 0 ? nullptr : ring_of(name(1000))),
           peers(PeersConfig{name(1000), 1, ring.get()}),
-          sender(peers, kFrameMax,
-                 {this,
-                  [](void* self, std::span<const Message> messages, int& error) {
+          sender(peers, {kFrameMax, kNarrow, ring.get()},
+                 {this, [](void* self, std::span<const Message> messages, int& error) {
                       return static_cast<UdpSender*>(self)->take(messages, error);
-                  }},
-                 ring.get()) {
+                  }}) {
         for (unsigned n = 0; n < GetParam(); ++n)
-            ring->add(secret_of(n));
+            EXPECT_TRUE(ring->add(secret_of(static_cast<std::uint8_t>(n))));
         std::string why;
         EXPECT_EQ(pool.create(256, kFrameMax, why), Err::kOk) << why;
         for (unsigned n = 0; n < kPeers; ++n)
@@ -59,11 +61,6 @@ protected:
         std::memcpy(salt.data(), &own, sizeof own);
         return std::make_unique<seal::Keyring>(own, salt, seal::has_aes());
     }
-    static seal::Secret secret_of(unsigned n) {
-        std::array<std::uint8_t, 16> nonce{};
-        nonce[0] = static_cast<std::uint8_t>(n);
-        return seal::secret_of_nonce(nonce);
-    }
     /// The keys by which a receiver opens datagrams.
     struct Opener {
         std::unique_ptr<seal::Keyring> ring;
@@ -73,7 +70,7 @@ protected:
         if (ring != nullptr) {
             Opener& opener = openers[address(n)];
             opener.ring = ring_of(name(n));
-            opener.ring->add(secret_of(n % GetParam()));
+            EXPECT_TRUE(opener.ring->add(secret_of(static_cast<std::uint8_t>(n % GetParam()))));
             std::byte body[sizeof(seal::Proof)];
             ring->prove(n % GetParam(), body, 0);
             seal::Proof proof;
@@ -112,11 +109,22 @@ protected:
                 if (!errors.empty()) errors.pop_front();
                 return sent;
             }
+            if (narrow.contains(address_of(message.to->any)) && longest_of(message) > kNarrow) {
+                error = EMSGSIZE;
+                return sent;
+            }
             --takes;
             ++sent;
             deliver(message);
         }
         return sent;
+    }
+    static std::size_t longest_of(const Message& message) {
+        if (message.datagram_octets != 0) return message.datagram_octets;
+        std::size_t octets = 0;
+        for (std::size_t n = 0; n < message.piece_count; ++n)
+            octets += message.pieces[n].iov_len;
+        return octets;
     }
     void deliver(const Message& message) {
         std::vector<std::byte> octets;
@@ -131,8 +139,29 @@ protected:
         for (std::size_t at = 0; at < octets.size(); at += each) {
             const std::size_t end = std::min(octets.size(), at + each);
             const Address to = address_of(message.to->any);
-            came[to].push_back(opened(to, {octets.data() + at, end - at}));
+            take_datagram(to, opened(to, {octets.data() + at, end - at}));
         }
+    }
+    /// Parts become the datagram that was cut. All come, and in order.
+    void take_datagram(const Address& to, std::vector<std::byte> datagram) {
+        if (datagram[0] == static_cast<std::byte>(Kind::kPart)) {
+            PartHead head;
+            std::memcpy(&head, datagram.data(), sizeof head);
+            auto& [number, id, whole] = parts[to];
+            if ((head.number & ~unsigned{kLastPart}) == 0) {
+                EXPECT_EQ(number, 0U) << "the datagram before has no end";
+                id = head.datagram;
+            }
+            EXPECT_EQ(head.number & ~unsigned{kLastPart}, number);
+            EXPECT_EQ(head.datagram, id);
+            ++number;
+            whole.insert(whole.end(), datagram.begin() + sizeof head, datagram.end());
+            if ((head.number & kLastPart) == 0) return;
+            datagram = std::exchange(whole, {});
+            number = 0;
+            ++cut;
+        }
+        came[to].push_back(std::move(datagram));
     }
     /// Returns what the receiver finds in a datagram.
     std::vector<std::byte> opened(const Address& to, std::span<const std::byte> datagram) {
@@ -147,6 +176,7 @@ protected:
         EXPECT_NE(segment, nullptr);
         std::memset(segment->frame, static_cast<int>(number), octets);
         std::memcpy(segment->frame, &to, sizeof to);
+        segment->frame[kEthernetOctets] = std::byte{1};  // DATA
         segment->length = octets;
         if (octets < 200) return segment;
         segment->tail = tails.data() + number % 100;
@@ -174,6 +204,14 @@ protected:
     std::unique_ptr<seal::Keyring> ring;
     Peers peers;
     Sender sender;
+    struct Parts {
+        unsigned number = 0;
+        unsigned id = 0;
+        std::vector<std::byte> whole;
+    };
+    std::map<Address, Parts> parts;
+    unsigned cut = 0;          ///< datagrams that came in parts
+    std::set<Address> narrow;  ///< receivers whose paths take kNarrow octets
     std::size_t takes = SIZE_MAX;
     std::deque<int> errors;
     std::map<Address, std::vector<std::vector<std::byte>>> came;
@@ -188,6 +226,7 @@ TEST_P(UdpSender, gives_each_receiver_each_frame_once_and_in_order_however_calls
     std::uint64_t unsendable = 0;
     unsigned number = 0;
     for (unsigned round = 0; round < 1000; ++round) {
+        if (round == 300) narrow = {address(1), address(4)};  // I-18: paths become narrow
         std::vector<Segment*> burst;
         const std::uint32_t count = 1 + static_cast<std::uint32_t>(prng.below(64));
         unsigned to = 0;
@@ -214,6 +253,8 @@ TEST_P(UdpSender, gives_each_receiver_each_frame_once_and_in_order_however_calls
         EXPECT_EQ(came[to], frames) << text_of(to);
     EXPECT_EQ(sender.unsendable(), unsendable);
     EXPECT_EQ(free_frames(), 256U);
+    EXPECT_GT(cut, 1000U);
+    EXPECT_EQ(peers.narrow_count(), 2U);
 }
 
 TEST_P(UdpSender, passes_over_a_receiver_that_the_kernel_refuses) {
