@@ -99,9 +99,7 @@ std::string embedded_engine(const HostOptions& options, const ClusterOptions& cl
                             std::string_view first_host, unsigned rank) {
     constexpr unsigned kFirstPort = 20'000;  // none that the kernel gives out itself
     constexpr unsigned kPorts = 10'000;
-    unsigned drawn = 0;
-    std::from_chars(cluster.nonce.data(), cluster.nonce.data() + 6, drawn, 16);
-    const unsigned port = kFirstPort + drawn % kPorts;
+    const unsigned port = kFirstPort + options.port_drawn % kPorts;
     first_host.remove_prefix(first_host.rfind('@') + 1);  // 0 if there is none
     const std::string engine = rank == 0 ? fmt::format("embedded:udp,port={}", port)
                                          : fmt::format("embedded:udp,peer={}:{}", first_host, port);

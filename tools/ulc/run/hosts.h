@@ -7,8 +7,8 @@
 // comes on the shell's standard input, since other users see the words of a command. That input
 // stays open as long as the rank runs: when it ends, for whatever reason, so does the program.
 //
-// Engines inside ranks meet at that of rank 0, whose port is drawn from the nonce, so that jobs at
-// one time seldom draw the same.
+// Engines inside ranks meet at that of rank 0, whose port is drawn, so that jobs at one time seldom
+// have the same.
 #pragma once
 
 #include <string>
@@ -31,6 +31,7 @@ struct HostOptions {
     std::string ssh{kSsh};             ///< words, between spaces, before the host
     std::vector<std::string> exports;  ///< "NAME=value", or "NAME" for our own value
     bool others = false;               ///< rank 0 is the caller, and is not started
+    unsigned port_drawn = 0;           ///< random: the port of rank 0's engine
     std::string library_path;          ///< LD_LIBRARY_PATH of ranks with engines inside
     /// True if ranks have engines inside.
     [[nodiscard]] bool is_list() const { return file.find(',') != std::string::npos; }

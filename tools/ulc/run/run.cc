@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -144,7 +145,11 @@ int run_on_hosts(RunOptions& options) {
     if (cluster.nonce.empty() && options.hosts.others)
         return refuse("--others needs the nonce of the job in ULC_NONCE; run without it", 2);
     if (cluster.nonce.empty()) return refuse("no random numbers", 1);
-    if (cluster.job.empty()) cluster.job = "ulc-run-" + cluster.nonce.substr(0, 8);
+    // Names and ports show in lists of processes; the nonce does not.
+    const std::string shown = random_nonce();
+    if (shown.empty()) return refuse("no random numbers", 1);
+    if (cluster.job.empty()) cluster.job = "ulc-run-" + shown.substr(0, 8);
+    std::from_chars(shown.data() + 8, shown.data() + 14, options.hosts.port_drawn, 16);
     std::error_code error;
     const std::string folder = std::filesystem::current_path(error).string();
     ClusterPlan plan;
@@ -191,10 +196,10 @@ int run(RunOptions& options) {
     if (options.cluster.job.empty()) {
         options.cluster.job = std::filesystem::path(directory).filename().string();
     }
-    if (options.cluster.needs_key() && !write_key(key_file_of(directory)))
-        return refuse(fmt::format("cannot write a key to {}", directory), 1);
     int status = 0;
-    {
+    if (options.cluster.needs_key() && !write_key(key_file_of(directory))) {
+        status = refuse(fmt::format("cannot write a key to {}", directory), 1);
+    } else {
         Children children(options.keep ? "" : directory);
         ClusterPlan plan = make_plan(options.cluster, programs, directory);
         if (options.cluster.has_namespaces()) place(plan, bridge, options.cluster.is_routed());
