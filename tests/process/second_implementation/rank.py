@@ -378,13 +378,17 @@ class Rank:
             stream.sent(packet, now)
             self.wire.send(to, packet)
 
+    # J-39
+    def mtu(self):
+        return min(MTU, self.job.mtu or MTU)
+
     # M-14, M-15, M-17
     def pack(self, frame):
         """Makes the frame's body a list of the first message and of those behind it that fit and
         go to the same ranks."""
         name, subset = self.to_send[0][:2]
         crc = 4 if frame.flags & C else 0
-        room = MTU - HEADER.size - len(frame.extensions()) - crc
+        room = self.mtu() - HEADER.size - len(frame.extensions()) - crc
         frame.body, count = b"", 0
         while self.to_send and count < 64 and self.to_send[0][:2] == [name, subset]:
             one = packed(self.to_send[0][2], self.to_send[0][3])
@@ -401,7 +405,7 @@ class Rank:
         crc = 4 if frame.flags & C else 0
         too_long = False
         if offset == 0 and self.packs:  # a whole message needs the head of a list (§6.7)
-            room = MTU - HEADER.size - len(frame.extensions()) - crc
+            room = self.mtu() - HEADER.size - len(frame.extensions()) - crc
             if len(packed(frame.tag, b"")) + len(octets) <= room:
                 frame.tag, frame.flags = 0, frame.flags | F | L
                 return  # pack() makes the body
@@ -409,10 +413,11 @@ class Rank:
         if offset == 0:
             frame.flags |= F | (T if frame.tag else 0)
         frame.flags |= L  # without the length of a continuation
-        if too_long or len(octets) - offset > MTU - HEADER.size - len(frame.extensions()) - crc:
+        around = HEADER.size + crc
+        if too_long or len(octets) - offset > self.mtu() - around - len(frame.extensions()):
             frame.flags &= ~L
             frame.total = len(octets)
-        room = MTU - HEADER.size - len(frame.extensions()) - crc
+        room = self.mtu() - around - len(frame.extensions())
         frame.body = octets[offset:offset + room]
 
     def named(self, name, subset):
