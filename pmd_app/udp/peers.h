@@ -158,6 +158,8 @@ private:
         std::size_t secret = 0;  ///< by which it is proved, on a sealed net
     };
 
+    static constexpr std::uint64_t kHint = 0;  ///< token of a question that wants no answer
+
     struct Hinted {
         Address to;
         Nanos at = -kNever / 2;
@@ -178,6 +180,7 @@ private:
     };
     [[nodiscard]] bool take_proof(const Address& from, std::span<const std::byte>& datagram,
                                   Proved& out, Nanos now);
+    [[nodiscard]] static bool is_hint(std::span<const std::byte> datagram) noexcept;
     [[nodiscard]] bool may_hint(const Address& to, Nanos now) noexcept;
     void on_hello(const Address& from, const Hello& hello, std::size_t secret, Nanos now);
     void on_welcome(const Address& from, std::span<const std::byte> datagram, const Proved& proved,
