@@ -207,6 +207,19 @@ TEST_P(DetachFor, all_submitted_messages_arrive_before_peers_are_notified) {
     EXPECT_EQ(stays_->ends, 1U);
 }
 
+TEST_P(DetachFor, nothing_is_delivered_to_a_client_that_has_gone_while_its_own_messages_wait) {
+    for (int n = 0; n < 15; ++n)
+        goes_->send(0, 50'000);
+    engine_->detach(goes_->id, GetParam(), now_);
+    for (int n = 0; n < 10; ++n) {
+        stays_->send(1, 8);
+        round();
+    }
+    ASSERT_FALSE(engine_->detached(goes_->id)) << "the other one takes nothing";
+    static_cast<void>(goes_->drain());
+    EXPECT_EQ(goes_->messages, 0U);
+}
+
 TEST_F(Detach, a_peer_that_takes_nothing_delays_the_report_of_a_death_by_half_a_second) {
     for (int n = 0; n < 15; ++n)
         goes_->send(0, 50'000);

@@ -387,6 +387,7 @@ TEST_F(UdpPeers, refuse_what_is_malformed) {
     add(0);
     Hello hello;
     hello.name = name(1);
+    hello.token = std::uint64_t{1};
     std::byte octets[sizeof hello]{};
     std::memcpy(octets, &hello, sizeof hello);
     send(address(1), 0, octets, sizeof hello - 1);
@@ -418,6 +419,7 @@ TEST_F(UdpPeers, send_a_stranger_no_more_than_thrice_what_came_from_there) {
     log.clear();
     Hello hello;
     hello.name = name(70);
+    hello.token = std::uint64_t{1};
     std::size_t came = 0;
     for (unsigned n = 0; n < 200; ++n) {
         send(address(70), 0, &hello, sizeof hello);
