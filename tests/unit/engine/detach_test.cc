@@ -207,6 +207,18 @@ TEST_P(DetachFor, all_submitted_messages_arrive_before_peers_are_notified) {
     EXPECT_EQ(stays_->ends, 1U);
 }
 
+TEST_P(DetachFor, a_client_that_goes_while_nothing_moves_is_gone_at_once) {
+    for (int i = 0; i < 2000; ++i) {
+        engine_->poll(now_ += 20 * kMicrosecond);
+        static_cast<void>(stays_->drain());
+    }
+    engine_->detach(goes_->id, GetParam(), now_);
+    for (int i = 0; i < 5; ++i)
+        engine_->poll(now_ += kMicrosecond);
+    static_cast<void>(stays_->drain());
+    EXPECT_EQ(stays_->ends, 1U);
+}
+
 TEST_P(DetachFor, nothing_is_delivered_to_a_client_that_has_gone_while_its_own_messages_wait) {
     for (int n = 0; n < 15; ++n)
         goes_->send(0, 50'000);

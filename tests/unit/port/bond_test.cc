@@ -378,6 +378,10 @@ TEST_F(Bond, a_link_carries_frames_for_a_node_once_that_takes_them) {
     EXPECT_GE(with(1), 8U);
     for (const Segment* segment : device(1).with)
         EXPECT_EQ(destination_of(*segment), mac_of(2, 1));
+    asks(mac_of(2), 1, false);
+    send_all();
+    EXPECT_EQ(with(1), 0U) << "it began again";
+    asks(mac_of(2), 1, true);
     for (unsigned n = 0; n < 8; ++n)
         asks_at_all_links(mac_of(10 + n));
     send_all();
