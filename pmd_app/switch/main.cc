@@ -30,6 +30,7 @@ constexpr std::uint32_t kBaseMb = 48;
 void handle_signals() {
     struct sigaction action {};
     action.sa_handler = [](int) { g_stop = 1; };
+    action.sa_flags = SA_RESTART;  // no write ends in its middle
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
     action.sa_handler = [](int) { g_report = 1; };

@@ -59,6 +59,7 @@ int dump(const TraceCommand& options) {
         return fail("dump", error);
     struct sigaction action {};
     action.sa_handler = [](int) { g_ends = 1; };
+    action.sa_flags = SA_RESTART;  // no write ends in its middle
     if (options.follow) {
         ::sigaction(SIGINT, &action, nullptr);
         ::sigaction(SIGTERM, &action, nullptr);
