@@ -165,8 +165,10 @@ std::string Peers::unanswered() const {
         if (++silent > kNamedMax) continue;
         text += (text.empty() ? "" : ", ") + text_of(peer.address);
         if (peer.foreign)
-            text += config_.ring == nullptr ? " (its engine is sealed, and this one open)"
-                                            : " (its engine has another key, or is open)";
+            text += config_.ring == nullptr
+                        ? " (its engine is sealed, and this one open: give both one key=FILE, or "
+                          "write open at both)"
+                        : " (its engine has another key, or is open: give both one key=FILE)";
     }
     if (silent > kNamedMax) text += " and " + std::to_string(silent - kNamedMax) + " more";
     return text;

@@ -186,8 +186,8 @@ Sender::Receiver Sender::receiver_of(const Peers::Peer& peer) noexcept {
             peer.narrow};
 }
 
-void Sender::add_message(const Message& message, const Peers::Peer& to) {
-    receivers_.push_back(receiver_of(to));
+void Sender::add_message(const Message& message, const Receiver& to) {
+    receivers_.push_back(to);
     messages_.push_back(message);
     messages_.back().to = &receivers_.back().address;  // the vector has its space
 }
@@ -211,11 +211,12 @@ void Sender::add_group(Segment* const* frames, std::uint16_t n) {
             if (narrow && !cuts) continue;
             std::optional<Message> message;
             peers_.each([&](const Peers::Peer& peer) {
-                if (receiver_of(peer).secret != secret || (cuts && peer.narrow) != narrow) return;
+                const Receiver receiver = receiver_of(peer);
+                if (receiver.secret != secret || (cuts && peer.narrow) != narrow) return;
                 if (!message)
                     message =
                         narrow ? put_parts(*frames[0], secret) : put_pieces(frames, n, secret);
-                add_message(*message, peer);
+                add_message(*message, receiver);
             });
         }
 }
@@ -251,9 +252,10 @@ std::uint16_t Sender::gather(Segment* const* frames, std::uint16_t first, std::u
         const auto left = static_cast<std::uint16_t>(cuts ? 1 : n - at);
         Run run{at, run_length(from, left, copies), receivers};
         if (peer != nullptr) {
-            const std::size_t secret = receiver_of(*peer).secret;
-            add_message(cuts ? put_parts(*from[0], secret) : put_pieces(from, run.frames, secret),
-                        *peer);
+            const Receiver receiver = receiver_of(*peer);
+            add_message(cuts ? put_parts(*from[0], receiver.secret)
+                             : put_pieces(from, run.frames, receiver.secret),
+                        receiver);
         }
         if (is_group(to) && receivers <= kMessagesMax) add_group(from, run.frames);
         (void)runs.push_back(run);

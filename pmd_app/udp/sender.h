@@ -96,7 +96,7 @@ private:
     [[nodiscard]] std::size_t seal(std::size_t secret, const Mac& to, std::byte* datagram,
                                    std::size_t octets);
     void keep_broadcast(const Segment& frame);
-    void add_message(const Message& message, const Peers::Peer& to);
+    void add_message(const Message& message, const Receiver& to);
     void add_group(Segment* const* frames, std::uint16_t n);
     [[nodiscard]] static Receiver receiver_of(const Peers::Peer& peer) noexcept;
     [[nodiscard]] std::size_t group_copies(const Segment& frame) const noexcept;

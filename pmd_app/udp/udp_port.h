@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // port.h over a UDP socket: needs no privilege, and crosses routers (docs/protocol/IP.md). No
-// thread. A system call sends a burst and one receives several; nothing is copied to send, and each
-// byte once to receive.
+// thread. A system call sends a burst and one receives several. On an open net nothing is copied to
+// send, and each byte once to receive; a sealed one encrypts copies.
 //
 //   engine ── tx() ──▶ runs of frames to one node ──▶ sendmmsg(), cut by the kernel
 //   engine ◀── rx() ── copied to its place ◀── joined by the kernel ◀── recvmmsg()

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,23 +17,35 @@
 namespace ulc::udp {
 namespace {
 
-// I-12 to I-16
-TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
+/// Two ports that hold one secret. The second one knows the first one by a relay.
+struct Pair {
     std::unique_ptr<UdpPort> a;
     std::unique_ptr<UdpPort> b;
-    PortOptions options;
-    std::string why;
-    ASSERT_TRUE(read_ip("127.0.0.1", options.device.own));
-    options.takes_secrets = true;
-    options.segments = 512;
-    options.seed = 1;
-    ASSERT_EQ(UdpPort::open(options, a, why), Err::kOk) << why;
-    Relay relay(a->local());
-    options.seed = 2;
-    options.device.peers.push_back(relay.local());
-    ASSERT_EQ(UdpPort::open(options, b, why), Err::kOk) << why;
-    EXPECT_TRUE(a->add_secret(secret_of(1)));
-    EXPECT_TRUE(b->add_secret(secret_of(1)));
+    std::optional<Relay> relay;
+
+    explicit Pair(bool open) {
+        PortOptions options;
+        std::string why;
+        EXPECT_TRUE(read_ip("127.0.0.1", options.device.own));
+        options.device.open = open;
+        options.takes_secrets = true;
+        options.segments = 512;
+        options.seed = 1;
+        if (UdpPort::open(options, a, why) != Err::kOk) return;
+        relay.emplace(a->local());
+        options.seed = 2;
+        options.device.peers.push_back(relay->local());
+        if (UdpPort::open(options, b, why) != Err::kOk) return;
+        EXPECT_TRUE(a->add_secret(secret_of(1)));
+        EXPECT_TRUE(b->add_secret(secret_of(1)));
+    }
+};
+
+// I-12 to I-16
+TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
+    Pair pair(false);
+    auto& [a, b, relay] = pair;
+    ASSERT_TRUE(a != nullptr && b != nullptr);
     const auto receive = [&]() -> Segment* {
         Segment* segment = nullptr;
         return a->port().rx(a->port().context, &segment, 1) == 1 ? segment : nullptr;
@@ -43,7 +57,7 @@ TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
         b->port().link_up(b->port().context);
         EXPECT_EQ(receive(), nullptr);
         EXPECT_EQ(b->port().rx(b->port().context, &segment, 1), 0);
-        relay.run();
+        relay->run();
     }
     ASSERT_EQ(a->peers().count(), 1U);
     ASSERT_EQ(b->peers().count(), 1U);
@@ -54,26 +68,26 @@ TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
     ASSERT_EQ(b->port().tx(b->port().context, &sent, 1), 1);
     Segment* got = nullptr;
     for (unsigned round = 0; round < 1000 && got == nullptr; ++round) {
-        relay.run();
+        relay->run();
         got = receive();
     }
     ASSERT_NE(got, nullptr);
     EXPECT_EQ(got->length, 300U);
     a->port().pool.drop(got);
-    ASSERT_EQ(relay.kept.size(), 1U);
-    const std::vector<std::byte> datagram = relay.kept[0];
+    ASSERT_EQ(relay->kept.size(), 1U);
+    const std::vector<std::byte> datagram = relay->kept[0];
     EXPECT_EQ(datagram.size(), 300 - kEthernetOctets + kHeadOctets + seal::kSealOctets);
     EXPECT_EQ(std::ranges::count(datagram, std::byte{'u'}) < 100, true) << "it is encrypted";
-    relay.send(a->local(), datagram);
+    relay->send(a->local(), datagram);
     for (unsigned round = 0; round < 1000; ++round)
         EXPECT_EQ(receive(), nullptr);
     EXPECT_EQ(a->port().drops(a->port().context).unsealed, 1U);
     auto changed = datagram;
     changed.back() ^= std::byte{1};
-    relay.send(a->local(), changed);
+    relay->send(a->local(), changed);
     auto open_one = datagram;
     open_one[0] = std::byte{0x10};
-    relay.send(a->local(), open_one);
+    relay->send(a->local(), open_one);
     for (unsigned round = 0; round < 1000; ++round)
         EXPECT_EQ(receive(), nullptr);
     EXPECT_EQ(a->port().drops(a->port().context).unsealed, 3U);
@@ -83,27 +97,14 @@ TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
 // I-18, I-19
 TEST(UdpPath, takes_frames_in_parts_once_it_drops_long_datagrams) {
     for (const bool open : {true, false}) {
-        std::unique_ptr<UdpPort> a;
-        std::unique_ptr<UdpPort> b;
-        PortOptions options;
-        std::string why;
-        ASSERT_TRUE(read_ip("127.0.0.1", options.device.own));
-        options.device.open = open;
-        options.takes_secrets = true;
-        options.segments = 512;
-        options.seed = 1;
-        ASSERT_EQ(UdpPort::open(options, a, why), Err::kOk) << why;
-        Relay relay(a->local());
-        options.seed = 2;
-        options.device.peers.push_back(relay.local());
-        ASSERT_EQ(UdpPort::open(options, b, why), Err::kOk) << why;
-        EXPECT_TRUE(a->add_secret(secret_of(1)));
-        EXPECT_TRUE(b->add_secret(secret_of(1)));
+        Pair pair(open);
+        auto& [a, b, relay] = pair;
+        ASSERT_TRUE(a != nullptr && b != nullptr);
         Segment* got = nullptr;
         const auto run = [&] {
             a->port().link_up(a->port().context);
             b->port().link_up(b->port().context);
-            relay.run();
+            relay->run();
             Segment* segment = nullptr;
             if (a->port().rx(a->port().context, &segment, 1) == 1) got = segment;
             EXPECT_EQ(b->port().rx(b->port().context, &segment, 1), 0);
@@ -118,7 +119,7 @@ TEST(UdpPath, takes_frames_in_parts_once_it_drops_long_datagrams) {
         };
         while (a->peers().count() + b->peers().count() < 2)
             run();
-        relay.limit = 1300;
+        relay->limit = 1300;
         send(b->port().info.mtu + 14U);
         for (unsigned round = 0; round < 100; ++round)
             run();

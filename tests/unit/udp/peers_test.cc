@@ -153,8 +153,12 @@ TEST_F(UdpPeers, neither_find_nor_flood_nodes_that_hold_no_secret_of_theirs) {
     run(100 * kSecond);
     for (unsigned n = 0; n < 3; ++n)
         EXPECT_EQ(at(n).count(), 0U);
-    EXPECT_EQ(at(1).unanswered(), "10.0.0.1:4001 (its engine has another key, or is open)");
-    EXPECT_EQ(at(2).unanswered(), "10.0.0.1:4001 (its engine is sealed, and this one open)");
+    EXPECT_EQ(at(1).unanswered(),
+              "10.0.0.1:4001 (its engine has another key, or is open: give both one key=FILE)");
+    EXPECT_EQ(
+        at(2).unanswered(),
+        "10.0.0.1:4001 (its engine is sealed, and this one open: give both one key=FILE, or write "
+        "open at both)");
     // Each question of the two is answered by one hint.
     EXPECT_LE(sent_to(address(0)), 2 * 110 * (sizeof(Hello) + sizeof(seal::Proof)));
     EXPECT_LE(sent_to(address(1)) + sent_to(address(2)),
