@@ -44,7 +44,8 @@ struct Pair {
 // I-12 to I-16
 TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
     Pair pair(false);
-    auto& [a, b, relay] = pair;
+    auto &a = pair.a, &b = pair.b;
+    auto& relay = pair.relay;
     ASSERT_TRUE(a != nullptr && b != nullptr);
     const auto receive = [&]() -> Segment* {
         Segment* segment = nullptr;
@@ -98,7 +99,8 @@ TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
 TEST(UdpPath, takes_frames_in_parts_once_it_drops_long_datagrams) {
     for (const bool open : {true, false}) {
         Pair pair(open);
-        auto& [a, b, relay] = pair;
+        auto &a = pair.a, &b = pair.b;
+        auto& relay = pair.relay;
         ASSERT_TRUE(a != nullptr && b != nullptr);
         Segment* got = nullptr;
         const auto run = [&] {
