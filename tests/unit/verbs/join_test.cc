@@ -210,11 +210,11 @@ TEST_F(Joining, the_connection_manager_is_asked_again_after_the_interface_change
 TEST_F(Joining, odd_reports_are_ignored) {
     const VerbsPort& b = open(with_manager(1));
     const int joins = manager_.joins;
-    for (int type = 0; type <= RDMA_CM_EVENT_TIMEWAIT_EXIT + 5; ++type) {
+    for (unsigned type = 0; type <= RDMA_CM_EVENT_TIMEWAIT_EXIT + 5; ++type) {
         if (type == RDMA_CM_EVENT_ADDR_CHANGE || type == RDMA_CM_EVENT_DEVICE_REMOVAL) continue;
         for (const std::uintptr_t name :
              {std::uintptr_t{0}, std::uintptr_t{5}, std::uintptr_t{kGroups} + 1, UINTPTR_MAX})
-            manager_.tell(static_cast<rdma_cm_event_type>(type), -ETIMEDOUT, name);
+            manager_.tell(type, -ETIMEDOUT, name);
     }
     look(b, 5);
     EXPECT_EQ(manager_.joins, joins);

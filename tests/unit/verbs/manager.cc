@@ -156,10 +156,10 @@ void Manager::add_address(std::uint8_t last, FakeDevice* device, std::uint8_t po
     own.push_back(each);
 }
 
-void Manager::tell(rdma_cm_event_type type, int status, std::uintptr_t name) {
+void Manager::tell(unsigned type, int status, std::uintptr_t name) {
     rdma_cm_event event{};
     event.id = &id;
-    event.event = type;
+    std::memcpy(&event.event, &type, sizeof event.event);  // it may be none of the type's values
     event.status = status;
     event.param.ud.private_data = reinterpret_cast<void*>(name);
     event.param.ud.ah_attr.dlid = lid;

@@ -31,7 +31,7 @@ public:
     void add_address(std::uint8_t last, FakeDevice* device, std::uint8_t port = 1,
                      std::uint16_t p_key = 0xffff);
     /// The next report, which names the group with that user data.
-    void tell(rdma_cm_event_type type, int status = 0, std::uintptr_t name = 1);
+    void tell(unsigned type, int status = 0, std::uintptr_t name = 1);
     /// Ends a membership as after a restart of the subnet manager.
     void lose(const Gid& group, int status);
     [[nodiscard]] bool has(const Gid& group) const { return groups.contains(group); }
