@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fills @OPTIONS@ of a man page from a table of options.
 
-    tools/man_options.py options.def PAGE.in PAGE
+    tools/shared/man_options.py options.def PAGE.in PAGE
 
 The table is pmd_app/main/options.def, so the page has each option and no other.
 """

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes an example of the engine's configuration file: each option with its meaning and default.
 
-    tools/engine_config.py options.def engine.toml
+    tools/shared/engine_config.py options.def engine.toml
 
 The table is pmd_app/main/options.def, so the file has each option and no other. Every option stands
 in a line that begins with '#'; without it the line is valid TOML.
