@@ -6,6 +6,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # A compilation is known again in another clone: paths are relative, and only the debugger's
 # working folder differs.
 export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 
 # A step that runs in the background must not outlive the script, Ctrl-C included.
 trap 'kill $(jobs -p) 2>/dev/null' EXIT
