@@ -157,7 +157,9 @@ void Endpoint::on_job_failed(const abi::CompletionRecord& record) {
     if (state_ == State::kForming) state_ = State::kFailed;
     const char* text = region_.control().failure;
     job_text_.assign(text, strnlen(text, abi::kTextOctetsMax));
-    if (state_ == State::kFormed) end(job_error_);
+    if (state_ != State::kFormed) return;
+    set_last_error("%s", job_text_.c_str());
+    end(job_error_);
 }
 
 int Endpoint::leave() noexcept {

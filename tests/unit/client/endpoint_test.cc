@@ -11,6 +11,7 @@
 
 #include "abi/engine_entry.h"
 #include "abi/put_text.h"
+#include "client/error_text.h"
 #include "tests/unit/client/fixture.h"
 
 namespace ulc::client {
@@ -405,6 +406,16 @@ TEST_F(Client, a_failed_job_says_why_and_may_be_tried_again) {
     EXPECT_EQ(ulc_job_state(ep), ULC_ERR_RANK_TAKEN);
     EXPECT_EQ(ep->job_text(), why);
     engine.form(0, 2);
+}
+
+TEST_F(Client, a_formed_job_that_the_engine_ends_leaves_its_sentence_as_the_last_error) {
+    engine.form(0, 2);
+    set_last_error("none");
+    engine.claim(abi::CompletionKind::kJobFailed).status = ULC_ERR_PORT_DOWN;
+    put_text(engine.region.control().failure, "interface eth1 has MTU 1400");
+    engine.completions.publish();
+    EXPECT_EQ(ep->poll(), -ULC_ERR_PORT_DOWN);
+    EXPECT_STREQ(ulc_last_error_text(), "interface eth1 has MTU 1400");
 }
 
 // A receiver that wants no more says so in a message, which only a poll reads.
