@@ -327,6 +327,11 @@ bool Jobs::job(JobId job, JobView& out) const noexcept {
     return true;
 }
 
+Nanos Jobs::own_absence(JobId job, Nanos now) const noexcept {
+    const JobRecord* record = impl_->find(job);
+    return record == nullptr ? 0 : liveness_.own_absence(record->patience, now);
+}
+
 void Jobs::peer_died(JobId job, Rank rank, Nanos now) {
     JobRecord* record = impl_->find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed || rank >= record->size) return;

@@ -207,6 +207,9 @@ public:
     [[nodiscard]] bool is_silent(NodeIndex node, Nanos now) const noexcept {
         return liveness_.is_silent(node, now);
     }
+    /// Returns for how long this engine did not run lately, if the job's other nodes may have held
+    /// it for dead meanwhile; else 0.
+    [[nodiscard]] Nanos own_absence(JobId job, Nanos now) const noexcept;
     /// A frame came for an endpoint handle that is unknown here: tells its source, at a limited
     /// rate.
     void unknown_handle(const Mac& source, Handle handle, Nanos now) {

@@ -358,9 +358,24 @@ void Liveness::sweep(std::uint32_t slot, Nanos now) {
     ask(slot);
 }
 
+void Liveness::note_own_absence(Nanos away, Nanos now) noexcept {
+    if (away < own_absence_ && now - own_absence_at_ <= config_.forget_wait) return;
+    own_absence_ = away;
+    own_absence_at_ = now;
+}
+
+Nanos Liveness::own_absence(Nanos patience, Nanos now) const noexcept {
+    if (now - own_absence_at_ > config_.forget_wait) return 0;
+    // Others count from the last frame, which may be older than the absence.
+    const Nanos least = std::max(config_.node_dead, patience) / 4 * 3;
+    if (own_absence_ < least) return 0;
+    return own_absence_ + sweep_wait() / 2;  // it began while this engine waited for the sweep
+}
+
 void Liveness::on_timer(Nanos now) {
     if (now < sweep_at_) return;
     const Nanos away = now - sweep_at_;  // this engine
+    note_own_absence(away, now);
     for (const std::uint32_t slot : by_mac_) {
         Node& node = nodes_[slot];
         if (node.waits_since != 0) node.waits_since = std::min(now, node.waits_since + away);

@@ -9,7 +9,8 @@
 // The patience with a node is node_dead, or what a job wants (15 s for MPI), or four times as long
 // as it let a ping wait before, up to patience_max: on a busy machine an engine loses the processor
 // again and again, and a node that was away for a second comes back. An absence counts half as much
-// every forget_wait. The time for which this engine was away itself does not count.
+// every forget_wait. The time for which this engine was away itself does not count. A long one is
+// kept for forget_wait, since it explains why others end this node's ranks then.
 //
 // An answer that carries another incarnation than the roster's says that the engine died and
 // another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is held
@@ -158,6 +159,10 @@ public:
     [[nodiscard]] bool has_tx() const noexcept;
     [[nodiscard]] Nanos next_timer() const noexcept { return sweep_at_; }
     void on_timer(Nanos now);
+    /// Returns the longest time lately for which this engine did not run, if that is about as long
+    /// as other nodes wait before they hold a node for dead; else 0. patience: that of the job, if
+    /// longer than node_dead.
+    [[nodiscard]] Nanos own_absence(Nanos patience, Nanos now) const noexcept;
     /// Nodes found dead by on_timer(); call until false. The node stays watched until its ranks are
     /// unwatched.
     [[nodiscard]] bool next_dead(NodeVerdict& verdict) noexcept;
@@ -209,6 +214,7 @@ private:
     [[nodiscard]] Nanos absence_of(const Node& node, Nanos now) const noexcept;
     [[nodiscard]] Nanos patience_with(const Node& node, Nanos now) const noexcept;
     void note_answer(Node& node, Nanos now) noexcept;
+    void note_own_absence(Nanos away, Nanos now) noexcept;
     /// True: an answer to one of the latest pings to that node.
     [[nodiscard]] bool fresh(const wire::NodeView& view, const Mac& source) const noexcept;
     [[nodiscard]] wire::LeaveReason reason_of_end(Handle handle) const noexcept;
@@ -237,6 +243,8 @@ private:
     std::size_t ended_next_ = 0;
     KeyedIndex ended_at_;  ///< places in that ring, by handle
     Nanos sweep_at_ = kNever;
+    Nanos own_absence_ = 0;  ///< the longest of this engine in forget_wait, ended at …
+    Nanos own_absence_at_ = 0;
 };
 
 }  // namespace ulc::engine

@@ -29,9 +29,10 @@ void Liveness::Answer::fields(state::Archive& archive) {
 
 void Liveness::fields(state::Archive& archive) {
     const std::size_t ends = ended_.size();
-    ULC_STATE(archive, Liveness, 1,
+    ULC_STATE(archive, Liveness, 2,
               (incarnation_, prng_, nodes_, by_mac_, free_, ping_due_, dead_, generation_, answers_,
-               strangers_, strangers_limit_, hints_limit_, ended_, ended_next_, sweep_at_),
+               strangers_, strangers_limit_, hints_limit_, ended_, ended_next_, sweep_at_,
+               own_absence_, own_absence_at_),
               (config_, own_, counters_, ended_at_));
     if (archive.exporting()) return;
     const auto in_use = [this](std::uint32_t slot) {

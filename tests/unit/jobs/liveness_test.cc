@@ -188,6 +188,40 @@ TEST_P(Formed, the_absence_of_this_engine_is_not_that_of_others) {
     EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U);
 }
 
+// An engine tells its clients of an absence for which others may have ended their ranks.
+TEST_P(Formed, a_long_absence_of_this_engine_is_known_for_ten_seconds) {
+    JobBus bus(GetParam());
+    const auto absence = [&](unsigned node) {
+        return bus.node(node).jobs->own_absence(bus.node(node).ids.begin()->second, bus.now);
+    };
+    form(bus, 3);
+    bus.run(kSecond);
+    take_away(bus, 1, kSecond);
+    bus.run(kMillisecond);
+    EXPECT_EQ(absence(1), 0) << "no node takes another for dead so soon";
+    take_away(bus, 1, 3 * kSecond);
+    bus.run(kMillisecond);
+    EXPECT_NEAR(static_cast<double>(absence(1)), 3e9, 5e7);
+    take_away(bus, 1, 1600 * kMillisecond);
+    bus.run(7 * kSecond);
+    EXPECT_NEAR(static_cast<double>(absence(1)), 3e9, 5e7) << "the longest counts";
+    EXPECT_EQ(absence(0), 0);
+    bus.run(4 * kSecond);
+    EXPECT_EQ(absence(1), 0);
+}
+
+TEST_P(Formed, an_absence_shorter_than_a_jobs_patience_explains_nothing) {
+    JobBus bus(GetParam());
+    bus.patience = 15 * kSecond;
+    form(bus, 2);
+    take_away(bus, 1, 5 * kSecond);
+    bus.run(kMillisecond);
+    EXPECT_EQ(bus.node(1).jobs->own_absence(bus.node(1).ids.begin()->second, bus.now), 0);
+    take_away(bus, 1, 14 * kSecond);
+    bus.run(kMillisecond);
+    EXPECT_GT(bus.node(1).jobs->own_absence(bus.node(1).ids.begin()->second, bus.now), 0);
+}
+
 // N-6
 TEST_P(Formed, frames_heard_by_the_engine_spare_the_pings) {
     JobBus bus(GetParam());
