@@ -100,10 +100,10 @@ enum class CompletionKind : std::uint8_t {
     /// Status: Err; EndpointControl::failure says why. In a formed job: it has ended for this
     /// client, which has no other use for the endpoint.
     kJobFailed = 4,
-    kGroupReady = 5,     ///< stream: the group is registered here; tag: cookie; inline: GroupOffers
-    kGroupFailed = 6,    ///< the same; status
-    kPeerLeft = 7,       ///< source
-    kPeerDied = 8,       ///< source
+    kGroupReady = 5,   ///< stream: the group is registered here; tag: cookie; inline: GroupOffers
+    kGroupFailed = 6,  ///< the same; status
+    kPeerLeft = 7,     ///< source; tag: milliseconds for which the engine was stopped before, or 0
+    kPeerDied = 8,     ///< the same
     kGroupListens = 12,  ///< stream; tag: cookie of kListenGroup; status
     /// status: the fault; source: the peer; tag: packets, messages or ms; stream: the group
     /// that it held up, else 0.

@@ -269,7 +269,8 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
         case abi::CompletionKind::kPeerDied: {
             if (record.source >= size_) return false;
             const bool left = record.kind == abi::CompletionKind::kPeerLeft;
-            on_peer_gone(record.source, left ? ULC_ERR_PEER_LEFT : ULC_ERR_PEER_DIED);
+            on_peer_gone(record.source, left ? ULC_ERR_PEER_LEFT : ULC_ERR_PEER_DIED,
+                         static_cast<Nanos>(record.tag % (1U << 31U)) * kMillisecond);
             return true;
         }
         case abi::CompletionKind::kFault:

@@ -302,7 +302,7 @@ private:
     [[nodiscard]] int may_link() const noexcept;
     [[nodiscard]] std::uint16_t per_node_of(const abi::CompletionRecord& record) const noexcept;
     void on_job_failed(const abi::CompletionRecord& record);
-    void on_peer_gone(std::uint16_t rank, int error);
+    void on_peer_gone(std::uint16_t rank, int error, Nanos absence);
     void on_fault(const abi::CompletionRecord& record);
     [[nodiscard]] bool run_engine();
     [[nodiscard]] bool has_more_to_do() const noexcept;

@@ -197,9 +197,14 @@ int Endpoint::peer_state(std::uint16_t rank) const noexcept {
     return peer_errors_[rank];
 }
 
-void Endpoint::on_peer_gone(std::uint16_t rank, int error) {
+/// absence: how long the engine was stopped before, which may be why; 0: it was not.
+void Endpoint::on_peer_gone(std::uint16_t rank, int error, Nanos absence) {
     if (rank == rank_ || peer_errors_[rank] != 0) return;  // also of a peer that was let go
     peer_errors_[rank] = static_cast<std::uint8_t>(error);
+    if (absence > 0)
+        set_last_error("%s was stopped for %.1f s, and the others ended the job",
+                       region_.reaches_process() ? "this process" : "the engine of this node",
+                       static_cast<double>(absence) / static_cast<double>(kSecond));
     if (near_ != nullptr) near_->forget(rank);
     const unsigned failed = outbox_.peer_gone(rank, error);
     if (failed > 0) inbox_.report(error, rank, failed);

@@ -217,6 +217,11 @@ bool report_gone(Core& core, Endpoint& endpoint) {
             endpoint.offloads->peer_gone(rank, endpoint.gone[rank] == kGoneDied);
         endpoint.work |= kWorkSend;
         out->source = rank;
+        const bool here = endpoint.member != nullptr &&
+                          endpoint.member->peer(rank).mac == endpoint.net->port.info.mac;
+        if (!here)
+            out->tag = static_cast<std::uint64_t>(
+                endpoint.net->jobs.own_absence(endpoint.job, core.now) / kMillisecond);
         publish(core, endpoint);
         return true;
     });

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "base/prng.h"
+#include "client/error_text.h"
 #include "tests/sim/cluster/libulc_cluster.h"
 #include "tests/sim/programs/oracle.h"
 
@@ -304,6 +306,37 @@ TEST(Libulc, leaves_in_order) {
     ASSERT_EQ(ulc_test(cluster.ep(1), &request, &status), ULC_OK);
     EXPECT_EQ(status.error, ULC_OK);
     EXPECT_STREQ(text, "last words");
+}
+
+/// Stops node 1 for five seconds. Returns the sentence that a receive there ends with.
+std::string sentence_after_a_stop(Embedded embedded) {
+    ClusterConfig config;
+    config.net.ports = 2;
+    config.embedded = embedded;
+    LibCluster cluster(config);
+    if (!cluster.form()) return "the job did not form";
+    unsigned char octet = 0;
+    ulc_request receive;
+    if (ulc_receive(cluster.endpoint(1), 0, 5, ~0ULL, &octet, 1, &receive) != ULC_OK)
+        return "the receive did not begin";
+    client::set_last_error("none");
+    cluster.cluster().pause_node(1, cluster.cluster().now() + 5 * kSecond);
+    ulc_status status{};
+    const bool ended = cluster.run(
+        10 * kSecond,
+        [&] { return ulc_test(cluster.endpoint(1), &receive, &status) != ULC_ERR_AGAIN; },
+        [](std::uint16_t, Nanos) { return kNever; });
+    if (!ended) return "the receive does not end";
+    EXPECT_EQ(status.error, ULC_ERR_PEER_DIED);
+    return ulc_last_error_text();
+}
+
+// The others hold the node for dead meanwhile, and say so when it is back.
+TEST(Libulc, a_rank_whose_engine_was_stopped_is_told_that_the_job_ended_for_it) {
+    EXPECT_EQ(sentence_after_a_stop(Embedded::kAll),
+              "this process was stopped for 5.0 s, and the others ended the job");
+    EXPECT_EQ(sentence_after_a_stop(Embedded::kNone),
+              "the engine of this node was stopped for 5.0 s, and the others ended the job");
 }
 
 }  // namespace
