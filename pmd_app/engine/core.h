@@ -168,6 +168,13 @@ struct Endpoint {
 
 enum GoneState : std::uint8_t { kHere = 0, kGoneLeft = 1, kGoneDied = 2 };
 
+/// Frames that an interface refuses while its MTU is below the port's (interface.cc).
+struct Refusals {
+    std::uint64_t counted = 0;  ///< PortDrops::unsendable at the last look
+    Nanos since = kNever;       ///< the first look that found some
+    Nanos last = 0;             ///< the latest one
+};
+
 /// One wire and everything on it. Its jobs and endpoints keep its address.
 struct Net {
     Net(const EngineConfig& config, const Port& port, std::uint32_t index, Prng& prng,
@@ -202,6 +209,7 @@ struct Net {
     Nanos link_due = 0;  ///< when to check the link again
     bool link_is_up = true;
     std::uint16_t mtu_usable;    ///< the least of the port's MTU and its interface's
+    Refusals refusals;           ///< frames longer than that
     Mac mac_seen;                ///< address of the interface at the last look
     Nanos missed_due = 0;        ///< when to ask the port for frames that it missed or dropped
     std::uint64_t missed = 0;    ///< its last answer

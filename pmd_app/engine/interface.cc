@@ -2,7 +2,8 @@
 // Answers to changes of the network interface under a net's port (port/interface/watch.h): another
 // MTU, another MAC address. Called with each look at the port's link.
 //
-//   MTU below the port's      told, counted; jobs send shorter packets
+//   MTU below the port's      told, counted; new jobs send shorter packets
+//   … longer frames refused   for node_dead: jobs of longer packets end with a sentence
 //   MAC, old one kept         told, counted; the net goes on by the old one, and takes the new one
 //                             when no endpoint is in a job and no peer is to be notified
 //   MAC, old one lost         told, counted; the net's jobs end with a sentence; then as above
@@ -30,6 +31,9 @@ void follow_mtu(Core& core, Net& net, const InterfaceState& interface) {
     net.jobs.set_mtu(std::max(net.mtu_usable, wire::kMtuMin));
     const std::string mtu = std::to_string(net.port.info.mtu);
     if (fell) core.counters.add(Counter::mtu_falls);
+    net.refusals = {};
+    if (net.port.drops != nullptr)
+        net.refusals.counted = net.port.drops(net.port.context).unsendable;
     if (interface.mtu < net.port.info.mtu) {
         report(core, "the MTU of interface " + interface.name + " is " +
                          std::to_string(interface.mtu) + ", less than the " + mtu +
@@ -43,20 +47,56 @@ void follow_mtu(Core& core, Net& net, const InterfaceState& interface) {
     }
 }
 
-/// Ends what the net's endpoints have joined or begun to join, with a sentence for their clients.
-void end_jobs(Core& core, Net& net, const std::string& sentence, Nanos now) {
-    for (Endpoint* endpoint : core.active) {
-        if (endpoint->net != &net || !endpoint->in_use()) continue;
-        if (endpoint->state != EndpointState::kOpen) {  // it is about to leave
-            endpoint->linger_until = now;
-            endpoint->work |= kWorkControl;
-            continue;
-        }
-        endpoint->leave_reason = wire::LeaveReason::kDied;
-        leave_job(core, *endpoint, now);
-        endpoint->leave_reason = wire::LeaveReason::kLeft;
-        fail_job(*endpoint, Err::kPortDown, sentence);
+/// Ends what the endpoint has joined or begun to join, with a sentence for its client.
+void end_job(Core& core, Endpoint& endpoint, const std::string& sentence, Nanos now) {
+    if (endpoint.state != EndpointState::kOpen) {  // it is about to leave
+        endpoint.linger_until = now;
+        endpoint.work |= kWorkControl;
+        return;
     }
+    endpoint.leave_reason = wire::LeaveReason::kDied;
+    leave_job(core, endpoint, now);
+    endpoint.leave_reason = wire::LeaveReason::kLeft;
+    fail_job(endpoint, Err::kPortDown, sentence);
+}
+
+/// Ends what the net's endpoints have joined or begun to join.
+void end_jobs(Core& core, Net& net, const std::string& sentence, Nanos now) {
+    for (Endpoint* endpoint : core.active)
+        if (endpoint->net == &net && endpoint->in_use()) end_job(core, *endpoint, sentence, now);
+}
+
+/// Ends the net's jobs whose packets are longer than the interface takes.
+void end_long_jobs(Core& core, Net& net, const InterfaceState& interface, Nanos now) {
+    const std::string mtu = std::to_string(interface.mtu);
+    for (Endpoint* endpoint : core.active) {
+        if (endpoint->net != &net || endpoint->job == kNoJob || endpoint->local_only) continue;
+        if (endpoint->member == nullptr || endpoint->member->mtu() <= interface.mtu) continue;
+        const std::string size = std::to_string(endpoint->member->mtu());
+        std::string sentence = "interface " + interface.name + " has MTU " + mtu;
+        sentence += ", and refuses the packets of " + size + " bytes that this job sends; run: ";
+        sentence += "ip link set " + interface.name + " mtu " + size;
+        end_job(core, *endpoint, sentence + ", and start the job again", now);
+    }
+}
+
+/// Ends jobs of long packets once the interface has refused such for as long as a silent node may
+/// live. A refused packet is sent again and again, so its job is met. A job that sends short ones
+/// goes on, unless another job of the net is met.
+void judge_refusals(Core& core, Net& net, const InterfaceState& interface, Nanos now) {
+    if (interface.mtu >= net.port.info.mtu || net.port.drops == nullptr) return;
+    Refusals& refusals = net.refusals;
+    const std::uint64_t refused = net.port.drops(net.port.context).unsendable;
+    if (refused == refusals.counted) return;
+    refusals.counted = refused;
+    const Nanos patience = core.config.jobs.liveness.node_dead;
+    if (refusals.since == kNever || now - refusals.last > patience) refusals.since = now;
+    refusals.last = now;
+    if (now - refusals.since < patience) return;
+    refusals.since = kNever;
+    report(core, "interface " + interface.name + " refuses packets longer than its MTU of " +
+                     std::to_string(interface.mtu) + ": the jobs that send such have ended");
+    end_long_jobs(core, net, interface, now);
 }
 
 bool is_in_use(const Core& core, const Net& net) {
@@ -113,6 +153,7 @@ void follow_interface(Core& core, Net& net, Nanos now) {
     const InterfaceState* interface = net.port.interface(net.port.context);
     if (interface == nullptr) return;
     follow_mtu(core, net, *interface);
+    judge_refusals(core, net, *interface, now);
     follow_address(core, net, *interface, now);
 }
 

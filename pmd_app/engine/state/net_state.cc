@@ -87,11 +87,12 @@ void Net::fields(state::Archive& archive) {
                link_is_up, missed_due, missed, heard_else),
               (port, bond, departures, groups, index, ether_type, send_frames, receive_frames,
                frames_to_lend, came, burst, landing, drops, costs, silences, transit, predictions,
-               mtu_usable, mac_seen));
+               mtu_usable, refusals, mac_seen));
     archive.values(costs.calls, costs.refusals, costs.copied_bytes);
     if (archive.importing() && port.silences != nullptr) silences = port.silences(port.context);
     if (archive.importing() && port.transit != nullptr) transit = port.transit(port.context);
     if (archive.importing() && port.drops != nullptr) drops = port.drops(port.context);
+    if (archive.importing()) refusals.counted = drops.unsendable;
     const InterfaceState* const under =
         port.interface == nullptr ? nullptr : port.interface(port.context);
     if (archive.importing() && under != nullptr) {  // the core before this one has told of these

@@ -63,13 +63,20 @@ struct Station {
         port.tx = [](void* context, Segment* const* frames, std::uint16_t n) -> std::uint16_t {
             auto& self = *static_cast<Station*>(context);
             for (std::uint16_t i = 0; i < n; ++i) {
-                self.peer->hear(*frames[i]);
+                if (frames[i]->length > self.state.mtu + 14U) {
+                    ++self.unsendable;
+                } else {
+                    self.peer->hear(*frames[i]);
+                }
                 fuzz::HeapPool::release(frames[i]);
             }
             return n;
         };
         port.tx_pending = [](void*) { return 0U; };
         port.link_up = [](void*) { return true; };
+        port.drops = [](void* context) {
+            return PortDrops{.unsendable = static_cast<Station*>(context)->unsendable};
+        };
         port.interface = [](void* context) -> const InterfaceState* {
             return &static_cast<Station*>(context)->state;
         };
@@ -86,6 +93,7 @@ struct Station {
     fuzz::HeapPool pool{1600, 512};
     std::deque<Segment*> came;
     Station* peer = nullptr;
+    std::uint64_t unsendable = 0;  ///< frames longer than the interface takes
 };
 
 class Client {
@@ -118,13 +126,26 @@ public:
         record.inline_length = 8;
         ASSERT_TRUE(submissions_.push(record));
     }
+    /// Sends a message of one packet of nearly full size.
+    void send_long(std::uint32_t to) {
+        constexpr std::uint32_t kOctets = 1440;
+        std::memset(region_.tx(0, kOctets), 'x', kOctets);
+        abi::SubmissionRecord record{};
+        record.kind = abi::SubmitKind::kSend;
+        record.stream = to;
+        record.flags = abi::kSubmitFirst | abi::kSubmitLast;
+        record.body.block = {0, kOctets, kOctets, 0, 0, 0};
+        ASSERT_TRUE(submissions_.push(record));
+    }
     void take() {
         while (const abi::CompletionRecord* record = completions_.front()) {
             formed += record->kind == abi::CompletionKind::kJobFormed ? 1 : 0;
             messages += record->kind == abi::CompletionKind::kMessage ? 1 : 0;
             died += record->kind == abi::CompletionKind::kPeerDied ? 1 : 0;
-            if (record->kind == abi::CompletionKind::kJobFailed)
+            if (record->kind == abi::CompletionKind::kJobFailed) {
                 failed = static_cast<Err>(record->status);
+                failure = region_.control().failure;
+            }
             completions_.pop();
         }
     }
@@ -134,6 +155,7 @@ public:
     int messages = 0;
     int died = 0;
     Err failed = Err::kOk;
+    std::string failure;
 
 private:
     struct Free {
@@ -279,6 +301,59 @@ TEST_F(Interface, an_mtu_that_falls_is_told_and_counted_once) {
     ASSERT_EQ(one_.sentences.size(), 2U);
     EXPECT_NE(one_.sentences[1].find("again"), std::string::npos) << one_.sentences[1];
     expect_messages_pass(a_, b_);
+}
+
+TEST_F(Interface, a_job_ends_with_a_sentence_where_its_long_packets_are_refused) {
+    form('j', a_, b_);
+    one_.station.state.mtu = 1400;
+    run(50 * kMillisecond, {&a_, &b_});
+    a_.send_long(1);
+    run(1900 * kMillisecond, {&a_, &b_});
+    EXPECT_GT(one_.station.unsendable, 0U);
+    EXPECT_EQ(a_.failed, Err::kOk) << "the MTU may come back";
+    run(600 * kMillisecond, {&a_, &b_});
+    EXPECT_EQ(a_.failed, Err::kPortDown);
+    EXPECT_EQ(a_.failure,
+              "interface eth1 has MTU 1400, and refuses the packets of 1500 bytes that this job "
+              "sends; run: ip link set eth1 mtu 1500, and start the job again");
+    EXPECT_EQ(b_.died, 1);
+    ASSERT_EQ(one_.sentences.size(), 2U);
+    EXPECT_NE(one_.sentences[1].find("the jobs that send such have ended"), std::string::npos);
+    Client a(*one_.engine);
+    Client b(*two_.engine);
+    form('k', a, b);
+    a.send_long(1);
+    run(3 * kSecond, {&a, &b});
+    EXPECT_EQ(b.messages, 1) << "a job after that sends shorter packets";
+    EXPECT_EQ(a.failed, Err::kOk);
+}
+
+TEST_F(Interface, a_job_of_short_messages_outlives_a_fallen_mtu) {
+    form('j', a_, b_);
+    one_.station.state.mtu = 1400;
+    for (int n = 0; n < 3; ++n) {
+        run(kSecond, {&a_, &b_});
+        expect_messages_pass(a_, b_);
+    }
+    EXPECT_EQ(one_.station.unsendable, 0U);
+    EXPECT_EQ(a_.failed, Err::kOk);
+}
+
+TEST_F(Interface, an_mtu_that_is_soon_as_before_ends_no_job) {
+    form('j', a_, b_);
+    for (int n = 1; n <= 3; ++n) {
+        one_.station.state.mtu = 1400;
+        run(50 * kMillisecond, {&a_, &b_});
+        a_.send_long(1);
+        run(kSecond, {&a_, &b_});
+        EXPECT_EQ(b_.messages, n - 1);
+        one_.station.state.mtu = 1500;
+        run(kSecond, {&a_, &b_});
+        EXPECT_EQ(b_.messages, n);
+    }
+    EXPECT_GT(one_.station.unsendable, 0U);
+    EXPECT_EQ(a_.failed, Err::kOk);
+    EXPECT_EQ(b_.died, 0);
 }
 
 }  // namespace
