@@ -308,8 +308,9 @@ TEST(Libulc, leaves_in_order) {
     EXPECT_STREQ(text, "last words");
 }
 
-/// Stops node 1 for five seconds. Returns the sentence that a receive there ends with.
-std::string sentence_after_a_stop(Embedded embedded) {
+/// Stops node 1 for five seconds. leaves: the other rank leaves the job meanwhile. Returns the
+/// sentence that a receive at the node ends with.
+std::string sentence_after_a_stop(Embedded embedded, bool leaves) {
     ClusterConfig config;
     config.net.ports = 2;
     config.embedded = embedded;
@@ -325,18 +326,24 @@ std::string sentence_after_a_stop(Embedded embedded) {
     const bool ended = cluster.run(
         10 * kSecond,
         [&] { return ulc_test(cluster.endpoint(1), &receive, &status) != ULC_ERR_AGAIN; },
-        [](std::uint16_t, Nanos) { return kNever; });
+        [&](std::uint16_t rank, Nanos) {
+            if (leaves && rank == 0 && ulc_peer_state(cluster.endpoint(0), 1) != ULC_OK)
+                static_cast<void>(ulc_leave(cluster.endpoint(0)));
+            return kNever;
+        });
     if (!ended) return "the receive does not end";
-    EXPECT_EQ(status.error, ULC_ERR_PEER_DIED);
+    EXPECT_EQ(status.error, leaves ? ULC_ERR_PEER_LEFT : ULC_ERR_PEER_DIED);
     return ulc_last_error_text();
 }
 
 // The others hold the node for dead meanwhile, and say so when it is back.
 TEST(Libulc, a_rank_whose_engine_was_stopped_is_told_that_the_job_ended_for_it) {
-    EXPECT_EQ(sentence_after_a_stop(Embedded::kAll),
-              "this process was stopped for 5.0 s, and the others ended the job");
-    EXPECT_EQ(sentence_after_a_stop(Embedded::kNone),
-              "the engine of this node was stopped for 5.0 s, and the others ended the job");
+    for (const bool leaves : {false, true}) {
+        EXPECT_EQ(sentence_after_a_stop(Embedded::kAll, leaves),
+                  "this process was stopped for 5.0 s, and the others ended the job");
+        EXPECT_EQ(sentence_after_a_stop(Embedded::kNone, leaves),
+                  "the engine of this node was stopped for 5.0 s, and the others ended the job");
+    }
 }
 
 }  // namespace
