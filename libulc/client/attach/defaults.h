@@ -11,8 +11,8 @@ namespace ulc::client {
 
 /// Returns the variable's value; nullptr if it is not set or empty.
 [[nodiscard]] const char* env(const char* name);
-/// Returns how long peers wait for a process that is debugged, by ULC_DEBUG=1 or because another
-/// process traces this one; 0: it is not.
+/// Returns how long this process waits for silent nodes if it is debugged, by ULC_DEBUG=1 or since
+/// another process traces it; 0: it is not.
 [[nodiscard]] Nanos patience_of_debugging() noexcept;
 /// Reads a number within [0, most] from the environment; false: it is not one.
 [[nodiscard]] bool env_number(const char* name, std::uint64_t most, std::uint64_t& out);

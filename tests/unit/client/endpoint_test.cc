@@ -3,6 +3,9 @@
 // ends, and that it validates what it reads.
 #include <coll.h>
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
@@ -11,6 +14,7 @@
 
 #include "abi/engine_entry.h"
 #include "abi/put_text.h"
+#include "client/attach/defaults.h"
 #include "client/error_text.h"
 #include "tests/unit/client/fixture.h"
 
@@ -45,6 +49,21 @@ TEST_F(Client, a_join_says_how_long_the_rank_waits_for_silent_nodes) {
     unsetenv("ULC_DEBUG");
     const auto own = static_cast<std::uint64_t>(15 * kSecond);
     EXPECT_EQ(seen, (std::vector<std::uint64_t>{own, 40 * own, own}));
+}
+
+TEST_F(Client, a_process_with_a_tracer_waits_as_long_as_one_that_is_debugged) {
+    unsetenv("ULC_DEBUG");
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(2);  // its parent is the tracer
+        _exit(patience_of_debugging() == 600 * kSecond ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this machine allows no ptrace";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 // ---------------------------------------------------------------- sending
