@@ -7,6 +7,7 @@
 //   daemon/no_wire             app → rings → ulc-engine → rings → app
 //   embedded/…                 the same with the engine in this thread: no hand-over between cores
 //   embedded/two_nets_shm      the wire is shared memory instead of memif
+//   embedded/two_nets_udp      the wire is UDP over the loopback interface, open; …_sealed: sealed
 //   kernel/udp/polled/veth     the reference: polled UDP between two processes (root; else over
 //                              loopback)
 //
@@ -15,9 +16,11 @@
 // --benchmark_enable_random_interleaving=true also under load.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <ulc.h>
 #include <unistd.h>
@@ -74,6 +77,36 @@ private:
 std::vector<std::string> both_ends(const std::string& wire) {
     const std::string link = ",id=0,socket=" + wire;
     return {"net_memif,role=server" + link, "joined:net_memif,role=client" + link};
+}
+
+/// Returns a UDP port of the loopback interface that is free.
+std::string free_port() {
+    const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t octets = sizeof at;
+    auto* const any = reinterpret_cast<sockaddr*>(&at);
+    const bool bound = bind(socket, any, sizeof at) == 0 && getsockname(socket, any, &octets) == 0;
+    require(bound ? ULC_OK : ULC_ERR_SYSTEM, "find a free UDP port");
+    close(socket);
+    return std::to_string(ntohs(at.sin_port));
+}
+
+/// An engine on two UDP sockets that know each other. seal: "open", or "key=FILE".
+std::string on_udp(const std::string& seal) {
+    const std::string port = free_port();
+    const std::string device = "udp,addr=127.0.0.1," + seal;
+    return "embedded:" + device + ",port=" + port + ";joined:" + device + ",peer=127.0.0.1:" + port;
+}
+
+/// Writes a key file. Returns its name.
+std::string key_file(const std::string& path) {
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+    const std::string key(32, 'k');
+    require(write(file, key.data(), key.size()) == 32 ? ULC_OK : ULC_ERR_SYSTEM, "write a key");
+    close(file);
+    return path;
 }
 
 /// A file of this build's pmd_app/main; empty: this program is an installed one.
@@ -172,19 +205,21 @@ void udp(benchmark::State& state, EchoPeer* peer) {
     peer->disconnect(socket, Protocol::kUdp);
 }
 
+const std::vector<std::int64_t> kShort = {8, 64, 1024};
+
 template <typename Body>
-void add(const std::string& name, Body body) {
-    benchmark::RegisterBenchmark(name.c_str(), body)
-        ->Arg(8)
-        ->Arg(64)
-        ->Arg(1024)
-        ->Iterations(iterations())
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
+void add(const std::string& name, const std::vector<std::int64_t>& octets, Body body) {
+    auto* const added = benchmark::RegisterBenchmark(name.c_str(), body)
+                            ->Iterations(iterations())
+                            ->UseManualTime()
+                            ->Unit(benchmark::kMicrosecond);
+    for (const std::int64_t each : octets)
+        added->Arg(each);
 }
 
-void add_pair(const std::string& name, const std::string& a, const std::string& b) {
-    add(name + "/one_thread/one_way", [a, b](benchmark::State& state) {
+void add_pair(const std::string& name, const std::string& a, const std::string& b,
+              const std::vector<std::int64_t>& octets = kShort) {
+    add(name + "/one_thread/one_way", octets, [a, b](benchmark::State& state) {
         Pair pair(a.c_str(), b.c_str());
         one_way(state, pair);
     });
@@ -221,16 +256,27 @@ int main(int argc, char** argv) {
     ulc_endpoint* shm_anchor = nullptr;
     require(ulc_open(on_shm.c_str(), &shm_anchor), "open an embedded engine on shared memory");
 
+    const std::string on_open = on_udp("open");
+    const std::string on_sealed = on_udp("key=" + key_file(scratch / "key"));
+    ulc_endpoint* open_anchor = nullptr;
+    ulc_endpoint* sealed_anchor = nullptr;
+    require(ulc_open(on_open.c_str(), &open_anchor), "open an embedded engine on UDP");
+    require(ulc_open(on_sealed.c_str(), &sealed_anchor), "open an embedded engine on sealed UDP");
+
     add_pair("daemon/two_nets_joined", socket, socket + "#joined");
     add_pair("daemon/no_wire", socket, socket);
     add_pair("embedded/two_nets_joined", inner, inner + "#joined");
     add_pair("embedded/two_nets_shm", on_shm, on_shm + "#joined");
+    add_pair("embedded/two_nets_udp", on_open, on_open + "#joined", {8, 65536});
+    add_pair("embedded/two_nets_udp_sealed", on_sealed, on_sealed + "#joined", {8, 65536});
     add_pair("embedded/no_wire", inner, inner);
     if (peer != nullptr)
-        add(std::string("kernel/udp/polled/") + name_of(link) + "/one_way",
+        add(std::string("kernel/udp/polled/") + name_of(link) + "/one_way", kShort,
             [&](benchmark::State& state) { udp(state, peer.get()); });
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
+    ulc_close(sealed_anchor);
+    ulc_close(open_anchor);
     ulc_close(shm_anchor);
     ulc_close(anchor);
     return 0;
