@@ -18,6 +18,7 @@ namespace ulc::udp {
 namespace {
 
 constexpr std::size_t kBufferOctets = 1U << 16;  ///< the longest message that the kernel joins
+constexpr std::size_t kLongOctets = 1U << 14;    ///< copying such a message costs more than a call
 /// Space that this asks the kernel for. An ordinary user gets as much as net.core.rmem_max.
 constexpr int kReceiveOctets = 8 << 20;
 constexpr int kSendOctets = 1 << 20;
@@ -141,20 +142,32 @@ std::size_t Socket::unsent() const noexcept {
                                                               : 0;
 }
 
+std::size_t Socket::receive_space() const noexcept {
+    int octets = 0;
+    socklen_t length = sizeof octets;
+    ULC_CHECK(::getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &octets, &length) == 0);
+    return static_cast<std::size_t>(octets);
+}
+
 bool Socket::receive(Arrived& out) noexcept {
     Batch& batch = *batch_;
     if (taken_ == arrived_) {
         if (std::exchange(drained_, false)) return false;
-        for (mmsghdr& head : batch.heads) {
-            head.msg_hdr.msg_namelen = sizeof(sockaddr_in6);
-            head.msg_hdr.msg_controllen = kControlOctets;
+        for (std::size_t n = 0; n < asked_; ++n) {
+            batch.heads[n].msg_hdr.msg_namelen = sizeof(sockaddr_in6);
+            batch.heads[n].msg_hdr.msg_controllen = kControlOctets;
         }
         ++counts_.receives;
-        const int got = ::recvmmsg(fd_, batch.heads.data(), kBatch, MSG_DONTWAIT, nullptr);
+        const int got = ::recvmmsg(fd_, batch.heads.data(), static_cast<unsigned>(asked_),
+                                   MSG_DONTWAIT, nullptr);
         taken_ = 0;
         arrived_ = got > 0 ? static_cast<std::size_t>(got) : 0;
-        drained_ = arrived_ > 0 && arrived_ < kBatch;
-        if (arrived_ == 0) return false;
+        drained_ = arrived_ > 0 && arrived_ < asked_;
+        if (arrived_ == 0) {
+            asked_ = kBatch;
+            return false;
+        }
+        asked_ = batch.heads[arrived_ - 1].msg_len >= kLongOctets ? 1 : kBatch;
     }
     msghdr& head = batch.heads[taken_].msg_hdr;
     const std::size_t octets = batch.heads[taken_].msg_len;

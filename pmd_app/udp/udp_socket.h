@@ -48,8 +48,12 @@ public:
     /// Returns the octets that the kernel holds and has not sent, with what it adds to each packet.
     [[nodiscard]] std::size_t unsent() const noexcept;
     /// Gives the next message, valid until the next call. False: none is there, or all that a call
-    /// received were given: the next call asks the kernel again.
+    /// received were given: the next call asks the kernel again. A call receives one
+    /// long message at most, so that it is still in the cache when its octets are copied on.
     [[nodiscard]] bool receive(Arrived& out) noexcept;
+    /// Returns the octets of datagrams that wait here before the kernel drops others, with what it
+    /// adds to each.
+    [[nodiscard]] std::size_t receive_space() const noexcept;
     /// Returns datagrams that the kernel dropped because this process was late.
     [[nodiscard]] std::uint64_t overruns() const noexcept { return overruns_; }
 
@@ -69,7 +73,8 @@ private:
     std::unique_ptr<Batch> batch_;
     std::size_t arrived_ = 0;  ///< messages in it
     std::size_t taken_ = 0;
-    bool drained_ = false;  ///< a call received fewer than it could, so the next one may wait
+    std::size_t asked_ = kBatch;  ///< messages that the next call takes
+    bool drained_ = false;        ///< a call received fewer than it could, so the next one may wait
     std::uint64_t overruns_ = 0;
     Counts counts_;
 };

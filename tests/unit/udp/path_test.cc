@@ -95,6 +95,43 @@ TEST(SealedUdpPorts, take_nothing_that_a_relay_repeats_or_changes) {
     EXPECT_EQ(a->port().pool.available(a->port().pool.context), 512U);
 }
 
+// Octets of a long message are copied on while they are in the cache.
+TEST(UdpSocket, receives_one_long_message_a_call) {
+    Socket from;
+    Socket to;
+    Address own;
+    std::string why;
+    ASSERT_TRUE(read_ip("127.0.0.1", own));
+    ASSERT_EQ(from.open(own, why), Err::kOk) << why;
+    ASSERT_EQ(to.open(own, why), Err::kOk) << why;
+    const SocketAddress address = socket_address(to.local());
+    std::vector<std::byte> octets(20'000);
+    const auto send = [&](std::size_t length) {
+        iovec piece{octets.data(), length};
+        const Message message{&address, &piece, 1, static_cast<std::uint16_t>(length / 4)};
+        int error = 0;
+        ASSERT_EQ(from.send({&message, 1}, error), 1U);
+    };
+    Arrived arrived;
+    const auto receive = [&] {
+        EXPECT_TRUE(to.receive(arrived));
+        return arrived.octets;
+    };
+    send(octets.size());
+    const std::byte* const place = receive().data();
+    EXPECT_FALSE(to.receive(arrived)) << "a call that received fewer than it could was the last";
+    for (const std::size_t length : {20'000, 20'000, 20'000, 400, 400, 400})
+        send(length);
+    for (unsigned n = 0; n < 3; ++n) {
+        EXPECT_EQ(receive().size(), octets.size());
+        EXPECT_EQ(arrived.octets.data(), place);
+    }
+    for (unsigned n = 0; n < 3; ++n)
+        EXPECT_EQ(receive().size(), 400U);
+    EXPECT_FALSE(to.receive(arrived));
+    EXPECT_EQ(to.counts().receives, 1 + 3 + 2U) << "short ones come by one call but the first";
+}
+
 // I-18, I-19
 TEST(UdpPath, takes_frames_in_parts_once_it_drops_long_datagrams) {
     for (const bool open : {true, false}) {
@@ -141,9 +178,10 @@ TEST(UdpPath, takes_frames_in_parts_once_it_drops_long_datagrams) {
     }
 }
 
-TEST(UdpPath, drops_parts_that_do_not_follow_each_other) {
+TEST(UdpPath, drops_parts_that_do_not_follow_each_other_and_long_datagrams) {
     std::unique_ptr<UdpPort> port;
     PortOptions options;
+    options.mtu = 1468;
     std::string why;
     ASSERT_TRUE(read_ip("127.0.0.1", options.device.own));
     options.device.open = true;
@@ -221,6 +259,14 @@ TEST(UdpPath, drops_parts_that_do_not_follow_each_other) {
     part(9, 0, false, 60);
     part(9, 1, true, 60);
     EXPECT_EQ(frames(), 1U);
+    const std::vector<std::byte> whole(1468 + kHeadOctets + 1, std::byte{0x10});
+    send(whole.data(), whole.size() - 1);
+    EXPECT_EQ(frames(), 1U);
+    send(whole.data(), whole.size());
+    send(whole.data(), kHeadOctets);
+    EXPECT_EQ(frames(), 0U);
+    EXPECT_EQ(port->port().drops(port->port().context).too_long, 1U);
+    EXPECT_EQ(damaged(), 5 + 1 + 1 + 4 + 1U);
 }
 
 // I-17
