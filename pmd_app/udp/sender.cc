@@ -84,7 +84,7 @@ std::uint16_t Sender::run_length(Segment* const* frames, std::uint16_t n,
     const Mac to = destination_of(*frames[0]);
     const std::size_t octets = frames[0]->length - kEthernetOctets + around_;
     const std::size_t most = std::min({std::size_t{n}, kDatagramsMax, kMessageOctetsMax / octets,
-                                       (kBurst - heads_used_) / copies});
+                                       (kBurst - frames_used_) / copies});
     std::uint16_t count = 1;
     while (count < most) {
         const Segment& frame = *frames[count];
@@ -98,11 +98,12 @@ std::uint16_t Sender::run_length(Segment* const* frames, std::uint16_t n,
 Message Sender::put_pieces(Segment* const* frames, std::uint16_t n, std::size_t secret) {
     Message message;
     message.pieces = &pieces_[pieces_used_];
+    const Head head = head_of(destination_of(*frames[0]));
     for (std::uint16_t i = 0; i < n; ++i) {
         if (config_.ring != nullptr) {
             put_sealed(*frames[i], secret);
         } else {
-            put_open(*frames[i]);
+            put_open(*frames[i], head);
         }
     }
     message.piece_count = static_cast<std::size_t>(&pieces_[pieces_used_] - message.pieces);
@@ -113,20 +114,34 @@ Message Sender::put_pieces(Segment* const* frames, std::uint16_t n, std::size_t 
     return message;
 }
 
-void Sender::put_open(const Segment& frame) {
-    auto& head = heads_[heads_used_++];
-    head = head_of(destination_of(frame));
-    pieces_[pieces_used_++] = {head.data(), head.size()};
+/// The head stands in the frame, so that the kernel reads fewer pieces. call() puts back what was
+/// there.
+void Sender::put_open(Segment& frame, const Head& head) {
+    ++frames_used_;
+    std::byte* const at = frame.frame + kReplaced;
+    Replaced& replaced = replaced_[replaced_used_++];
+    replaced.at = at;
+    std::memcpy(replaced.octets.data(), at, head.size());
+    std::memcpy(at, head.data(), head.size());
     const std::uint32_t tail = frame.tail == nullptr ? 0 : frame.tail_octets;
-    pieces_[pieces_used_++] = {frame.frame + kEthernetOctets,
-                               frame.length - kEthernetOctets - tail};
+    pieces_[pieces_used_++] = {at, frame.length - kReplaced - tail};
     if (tail > 0) pieces_[pieces_used_++] = {const_cast<std::byte*>(frame.tail), tail};
 }
 
-/// Returns the place of a copy, and takes a head for it.
+/// Sends messages, and restores the frames that they are made of. A frame may stand in several.
+std::size_t Sender::call(std::span<const Message> messages, int& error) {
+    const std::size_t sent = call_.send(call_.context, messages, error);
+    while (replaced_used_ > 0) {
+        const Replaced& replaced = replaced_[--replaced_used_];
+        std::memcpy(replaced.at, replaced.octets.data(), replaced.octets.size());
+    }
+    return sent;
+}
+
+/// Returns the place of a copy of one more frame.
 std::byte* Sender::next_place() {
     if (places_.empty()) places_.resize(kBurst * place_octets_);
-    return places_.data() + heads_used_++ * place_octets_;
+    return places_.data() + frames_used_++ * place_octets_;
 }
 
 /// Seals the datagram of a frame for `to` that stands sizeof(SealHead) behind `datagram`. Returns
@@ -227,9 +242,9 @@ std::uint16_t Sender::gather(Segment* const* frames, std::uint16_t first, std::u
                              Runs& runs) {
     messages_.clear();
     receivers_.clear();
-    heads_used_ = pieces_used_ = 0;
+    frames_used_ = pieces_used_ = 0;
     std::uint16_t at = first;
-    while (at < n && heads_used_ < kBurst && messages_.size() < kMessagesMax) {
+    while (at < n && frames_used_ < kBurst && messages_.size() < kMessagesMax) {
         Segment* const* const from = frames + at;
         const Mac to = destination_of(*from[0]);
         const Peers::Peer* peer = is_group(to) ? nullptr : peers_.find(to);
@@ -246,7 +261,7 @@ std::uint16_t Sender::gather(Segment* const* frames, std::uint16_t first, std::u
         }
         if (receivers > kMessagesMax - messages_.size() && !messages_.empty()) break;
         const std::size_t copies = is_group(to) ? group_copies(*from[0]) : 1;
-        if (copies > kBurst - heads_used_) break;
+        if (copies > kBurst - frames_used_) break;
         const bool wide = is_wide(*from[0]);
         const bool cuts = wide && (peer != nullptr ? peer->narrow : peers_.narrow_count() > 0);
         const auto left = static_cast<std::uint16_t>(cuts ? 1 : n - at);
@@ -271,7 +286,7 @@ std::uint16_t Sender::send(Segment* const* frames, std::uint16_t n) {
         Runs runs;
         const std::uint16_t end = gather(frames, done, n, runs);
         int error = 0;
-        std::size_t sent = messages_.empty() ? 0 : call_.send(call_.context, messages_, error);
+        std::size_t sent = messages_.empty() ? 0 : call(messages_, error);
         done = end;
         std::size_t first_message = 0;
         for (const Run& run : runs) {
@@ -348,7 +363,7 @@ bool Sender::send_rest() {
     while (rest_.next < rest_.owed.size()) {
         const Owed first = rest_.owed[rest_.next];
         messages_.clear();
-        heads_used_ = pieces_used_ = 0;
+        frames_used_ = pieces_used_ = 0;
         Message message =
             first.frame != kAll
                 ? put_parts(*rest_.frames[first.frame], first.to.secret)
@@ -363,7 +378,7 @@ bool Sender::send_rest() {
             messages_.push_back(message);
         }
         int error = 0;
-        rest_.next += call_.send(call_.context, messages_, error);
+        rest_.next += call(messages_, error);
         if (error == EAGAIN) return false;
         if (error == 0) continue;
         Owed& refused = rest_.owed[rest_.next];

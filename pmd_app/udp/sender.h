@@ -63,6 +63,7 @@ private:
         std::size_t secret = 0;  ///< one that it holds, on a sealed net
         bool narrow = false;     ///< its path does not take the longest datagrams
     };
+    using Head = std::array<std::byte, kHeadOctets>;
     static constexpr std::size_t kAll = SIZE_MAX;
     /// A message that a receiver has not got.
     struct Owed {
@@ -74,6 +75,11 @@ private:
         std::uint16_t first = 0;
         std::uint16_t frames = 0;
         std::size_t messages = 0;
+    };
+    /// Octets of a frame in whose place a head stands during the call.
+    struct Replaced {
+        std::byte* at = nullptr;
+        Head octets{};
     };
     using Runs = FixedVector<Run, kBurst>;
     /// A run that was sent to some of its receivers.
@@ -89,7 +95,8 @@ private:
                                            std::size_t copies) const noexcept;
     [[nodiscard]] Message put_pieces(Segment* const* frames, std::uint16_t n, std::size_t secret);
     [[nodiscard]] Message put_parts(const Segment& frame, std::size_t secret);
-    void put_open(const Segment& frame);
+    void put_open(Segment& frame, const Head& head);
+    std::size_t call(std::span<const Message> messages, int& error);
     void put_sealed(const Segment& frame, std::size_t secret);
     [[nodiscard]] bool is_wide(const Segment& frame) const noexcept;
     [[nodiscard]] std::byte* next_place();
@@ -110,12 +117,13 @@ private:
     SendCall call_;
     std::size_t around_;  ///< octets that a datagram has more than the frame's body
     std::size_t place_octets_;
-    std::vector<std::byte> places_;  ///< copies of datagrams, one for each of heads_
+    std::vector<std::byte> places_;  ///< copies of datagrams, kBurst of them
     std::vector<std::byte> whole_;   ///< a datagram that is cut
     std::uint16_t cut_ = 0;          ///< datagrams that were cut
-    std::array<std::array<std::byte, kHeadOctets>, kBurst> heads_{};
-    std::array<iovec, 3 * kBurst> pieces_{};
-    std::size_t heads_used_ = 0;
+    std::array<Replaced, kBurst> replaced_{};
+    std::size_t replaced_used_ = 0;
+    std::array<iovec, 2 * kBurst> pieces_{};
+    std::size_t frames_used_ = 0;  ///< frames of a burst, by their copies
     std::size_t pieces_used_ = 0;
     std::vector<Message> messages_;    ///< those of a burst
     std::vector<Receiver> receivers_;  ///< by the same numbers

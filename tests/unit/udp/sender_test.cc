@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -282,6 +283,29 @@ TEST_P(UdpSender, gives_up_a_frame_that_its_only_receiver_cannot_get) {
     EXPECT_EQ(sender.unsendable(), 2U);
     EXPECT_TRUE(came.empty());
     EXPECT_EQ(free_frames(), 256U);
+}
+
+// Others may hold the frames, and send them again.
+TEST_P(UdpSender, leaves_frames_as_they_were) {
+    const Mac group{{3, 0x55, 0x4c, 0, 0, 1}};
+    Segment* const one = frame(name(0), 300, 1);
+    Segment* burst[] = {one, one, frame(group, 300, 2)};
+    std::vector<std::vector<std::byte>> wanted;
+    const SegmentPool table = pool.table();
+    for (Segment* each : burst) {
+        wanted.emplace_back(each->frame, each->frame + each->length - each->tail_octets);
+        table.hold(each);
+    }
+    table.hold(one);
+    for (const std::size_t taken : {SIZE_MAX, std::size_t{0}}) {
+        takes = taken;
+        ASSERT_EQ(sender.send(burst, 3), taken == 0 ? 0 : 3);
+        for (std::size_t n = 0; n < 3; ++n)
+            EXPECT_TRUE(
+                std::ranges::equal(wanted[n], std::span(burst[n]->frame, wanted[n].size())));
+    }
+    EXPECT_EQ(came[address(0)].size(), 3U);
+    EXPECT_EQ(came[address(0)][1], datagram_of(*one));
 }
 
 TEST_P(UdpSender, drops_a_frame_that_is_too_long) {
