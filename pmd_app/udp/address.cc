@@ -26,6 +26,11 @@ bool Address::is_any() const noexcept {
     return std::all_of(first, ip.end(), [](std::uint8_t octet) { return octet == 0; });
 }
 
+bool Address::is_loopback() const noexcept {
+    if (is_v4()) return ip[kMapped.size()] == IN_LOOPBACKNET;
+    return std::equal(ip.begin(), ip.end(), std::begin(in6addr_loopback.s6_addr));
+}
+
 SocketAddress socket_address(const Address& address) noexcept {
     SocketAddress out;
     if (address.is_v4()) {

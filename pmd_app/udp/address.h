@@ -24,6 +24,8 @@ struct Address {
     [[nodiscard]] bool is_v4() const noexcept;
     /// True for 0.0.0.0 and ::, which mean all addresses of this machine.
     [[nodiscard]] bool is_any() const noexcept;
+    /// True for 127.0.0.0/8 and ::1, by which this machine alone is reached.
+    [[nodiscard]] bool is_loopback() const noexcept;
     // clang-tidy takes the 0 that a comparison is compared with for a null pointer.
     auto operator<=>(const Address&) const = default;  // NOLINT(modernize-use-nullptr)
 };

@@ -6,12 +6,16 @@
 #include <charconv>
 
 #include "port/device_arguments.h"
+#include "udp/datagram.h"
 
 namespace ulc::udp {
 namespace {
 
 constexpr std::string_view kName = "udp";
 constexpr std::size_t kConfiguredMax = 64;
+constexpr std::size_t kEthernetMtu = 1500;
+/// Packets that a sender has on the way before it waits for an answer.
+constexpr std::size_t kPacketsUnanswered = 256;
 
 /// Tells whether the text may be "node1:4001".
 bool is_host_and_port(std::string_view text) {
@@ -69,6 +73,11 @@ std::string set_argument(std::string_view key, std::string_view value, DeviceSpe
 }
 
 }  // namespace
+
+std::uint16_t packet_octets(const Address& own, std::size_t space) noexcept {
+    const std::size_t most = own.is_loopback() ? kQuestionMax + kIpv4Octets : kEthernetMtu;
+    return static_cast<std::uint16_t>(std::clamp(space / kPacketsUnanswered, kEthernetMtu, most));
+}
 
 bool is_udp(std::string_view device) noexcept {
     return device.substr(0, device.find(',')) == kName;

@@ -3,6 +3,8 @@
 // "udp,open". Pure.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,14 @@ struct DeviceSpec {
     std::string key_file;                  ///< key=; holds the secret of all nodes
     bool open = false;                     ///< the word "open": nothing is sealed
 };
+
+inline constexpr std::uint16_t kIpv4Octets = 20 + 8;  ///< IP and UDP headers
+inline constexpr std::uint16_t kIpv6Octets = 40 + 8;
+
+/// Returns the octets of the longest packets of a socket at that address, with their IP headers:
+/// those that Ethernet takes, or on the loopback interface as many as do not crowd out each other.
+/// space: octets that the socket holds for a receiver that is late.
+[[nodiscard]] std::uint16_t packet_octets(const Address& own, std::size_t space) noexcept;
 
 /// Returns whether the device string means a UDP socket.
 [[nodiscard]] bool is_udp(std::string_view device) noexcept;

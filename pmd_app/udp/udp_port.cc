@@ -2,6 +2,8 @@
 #include "udp/udp_port.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -13,11 +15,9 @@
 namespace ulc::udp {
 namespace {
 
-constexpr std::uint16_t kEthernetMtu = 1500;
 constexpr std::uint16_t kPathMtuLeast = 1280;  ///< least MTU of IPv6; tunnels over IPv4 have more
-constexpr std::uint16_t kIpv4Octets = 20 + 8;  ///< IP and UDP headers
-constexpr std::uint16_t kIpv6Octets = 40 + 8;
 constexpr std::uint8_t kFlushFrames = 32;      ///< a call costs as much as 6 frames
+constexpr std::size_t kFlushSealed = 20'480;   ///< octets that are sealed before the first is sent
 constexpr std::uint32_t kFramesInFlight = 64;  ///< a burst of the engine
 constexpr unsigned kDatagramsPerLook = 64;     ///< those that are no frames, of one look
 constexpr unsigned kMessagesPerLook = 16;      ///< messages that one look for a frame takes
@@ -68,8 +68,17 @@ std::uint16_t inside(std::uint16_t packet, const PortOptions& options) noexcept 
     return static_cast<std::uint16_t>(packet - around - kHeadOctets - seal);
 }
 
-std::uint16_t mtu_of(const PortOptions& options) noexcept {
-    return options.mtu != 0 ? options.mtu : inside(kEthernetMtu, options);
+/// Returns the MTU of a port at a socket of that space for what waits.
+std::uint16_t mtu_of(const PortOptions& options, std::size_t space) noexcept {
+    if (options.mtu != 0) return options.mtu;
+    return inside(packet_octets(options.device.own, space), options);
+}
+
+/// Returns how many frames are sent by a call while others are made: a power of two.
+std::uint8_t flush_frames(const PortOptions& options, std::size_t frame_octets) noexcept {
+    if (options.device.open) return kFlushFrames;
+    return std::bit_floor(static_cast<std::uint8_t>(
+        std::clamp<std::size_t>(kFlushSealed / frame_octets, 1, kFlushFrames)));
 }
 
 std::uint16_t least_mtu_of(const PortOptions& options) noexcept {
@@ -84,25 +93,30 @@ std::size_t narrow_datagram(const PortOptions& options) noexcept {
 }  // namespace
 
 UdpPort::UdpPort(const PortOptions& options, const PeersConfig& config,
-                 std::unique_ptr<seal::Keyring> ring)
+                 std::unique_ptr<seal::Keyring> ring, std::unique_ptr<Socket> socket)
     : ring_(std::move(ring)),
+      socket_(std::move(socket)),
       peers_(config),
-      frame_max_(mtu_of(options) + std::uint32_t{kEthernetOctets}),
+      frame_max_(options.mtu + std::uint32_t{kEthernetOctets}),
       sender_(peers_, {frame_max_, narrow_datagram(options), ring_.get()},
-              {&socket_, [](void* context, std::span<const Message> messages, int& error) {
+              {socket_.get(), [](void* context, std::span<const Message> messages, int& error) {
                    return static_cast<Socket*>(context)->send(messages, error);
                }}) {}
 
-Err UdpPort::open(const PortOptions& options, std::unique_ptr<UdpPort>& out, std::string& why) {
+Err UdpPort::open(const PortOptions& asked, std::unique_ptr<UdpPort>& out, std::string& why) {
+    PortOptions options = asked;
     PeersConfig config = peers_config(options);
     std::unique_ptr<seal::Keyring> ring;
     if (const Err e = make_ring(options, config.own, ring, why); e != Err::kOk) return e;
     config.ring = ring.get();
+    auto socket = std::make_unique<Socket>();
+    if (const Err e = socket->open(options.device.own, why); e != Err::kOk) return e;
+    options.mtu = mtu_of(options, socket->receive_space());
     const std::size_t around = kHeadOctets + (options.device.open ? 0 : seal::kSealOctets);
-    config.datagram_max = std::min(mtu_of(options) + around, kQuestionMax);
-    std::unique_ptr<UdpPort> port(new UdpPort(options, config, std::move(ring)));
-    if (const Err e = port->socket_.open(options.device.own, why); e != Err::kOk) return e;
-    port->ether_type_ = options.ether_type;
+    config.datagram_max = std::min(options.mtu + around, kQuestionMax);
+    std::unique_ptr<UdpPort> port(new UdpPort(options, config, std::move(ring), std::move(socket)));
+    port->header_.destination = config.own;
+    port->header_.type = options.ether_type;
     const std::uint32_t octets = port->frame_max_;
     if (const Err e = port->tx_pool_.create(options.segments, octets, why); e != Err::kOk) return e;
     if (const Err e = port->rx_pool_.create(options.segments + kFramesInFlight, octets, why);
@@ -121,7 +135,7 @@ Err UdpPort::open(const PortOptions& options, std::unique_ptr<UdpPort>& out, std
 }
 
 std::string UdpPort::addresses() const {
-    const Address& own = socket_.local();
+    const Address& own = socket_->local();
     if (!own.is_any()) return text_of(own);
     std::string text;
     for (const Address& address : addresses_here(own.is_v4(), own.port, kMeetingMax))
@@ -131,18 +145,18 @@ std::string UdpPort::addresses() const {
 
 void UdpPort::meet(std::span<const Address> addresses) {
     for (const Address& address : addresses)
-        if (address.is_v4() == socket_.local().is_v4()) peers_.add(address, monotonic_now());
+        if (address.is_v4() == socket_->local().is_v4()) peers_.add(address, monotonic_now());
     answer();
 }
 
 void UdpPort::fill_table(const PortOptions& options) {
     port_.info.mac = peers_.own();
-    port_.info.mtu = mtu_of(options);
+    port_.info.mtu = options.mtu;
     port_.info.mtu_sure = least_mtu_of(options);
     port_.info.tx_ring_frames = Sender::kBurst;
     port_.info.rx_frames = options.segments;
     port_.info.gathers = true;
-    port_.info.flush_frames = kFlushFrames;
+    port_.info.flush_frames = flush_frames(options, frame_max_);
     port_.context = this;
     port_.pool = tx_pool_.table();
     port_.rx = [](void* context, Segment** frames, std::uint16_t n) {
@@ -161,14 +175,14 @@ void UdpPort::fill_table(const PortOptions& options) {
     };
     port_.missed = [](void* context) {
         const auto& self = *static_cast<const UdpPort*>(context);
-        return self.socket_.overruns() + self.no_frame_;
+        return self.socket_->overruns() + self.no_frame_;
     };
     port_.unanswered = [](void* context) {
         return static_cast<const UdpPort*>(context)->peers_.unanswered();
     };
     port_.costs = [](void* context) {
         const auto& self = *static_cast<const UdpPort*>(context);
-        const Socket::Counts& counts = self.socket_.counts();
+        const Socket::Counts& counts = self.socket_->counts();
         return PortCosts{counts.sends, counts.refusals, self.copied_bytes_};
     };
     port_.drops = [](void* context) {
@@ -190,6 +204,8 @@ void UdpPort::look() {
 
 void UdpPort::know_sender() noexcept {
     name_ = peers_.name_of(from_);
+    header_.source = name_;
+    takes_plain_ = ring_ == nullptr && name_ != Mac{};
     keys_ = ring_ == nullptr ? nullptr : peers_.keys_of(from_);
 }
 
@@ -210,7 +226,7 @@ void UdpPort::answer() {
         iovec piece{body.data(), octets};
         const Message message{&address, &piece, 1, 0};
         int error = 0;
-        if (socket_.send({&message, 1}, error) != 0) continue;
+        if (socket_->send({&message, 1}, error) != 0) continue;
         if (error == EMSGSIZE) {  // a question that tries the path
             peers_.set_narrow(to, true);
         } else {
@@ -231,7 +247,7 @@ std::uint32_t UdpPort::pending() {
     const std::size_t frames = sender_.send_rest() ? 0 : sender_.waiting();
     // A system call for each short message would cost more than a few frames unseen.
     if (!unsent_ && unasked_ < kAskFrames) return static_cast<std::uint32_t>(frames);
-    const std::size_t octets = socket_.unsent();
+    const std::size_t octets = socket_->unsent();
     unsent_ = octets > 0;
     unasked_ = 0;
     return static_cast<std::uint32_t>(frames + (octets + frame_max_ - 1) / frame_max_);
@@ -252,6 +268,11 @@ std::uint16_t UdpPort::receive(Segment** out, std::uint16_t n) {
 Segment* UdpPort::take(const Landing* landing) {
     std::span<const std::byte> datagram;
     for (unsigned taken = 0; taken < kDatagramsPerLook && next_datagram(datagram); ++taken) {
+        if (is_plain(datagram)) {
+            if (Segment* const segment = copy_out(datagram, landing); segment != nullptr)
+                return segment;
+            continue;
+        }
         if (take_control(datagram) || !is_frame(datagram)) continue;
         Segment* const segment =
             ring_ != nullptr ? open_frame(datagram, landing) : take_open(datagram, landing);
@@ -261,25 +282,42 @@ Segment* UdpPort::take(const Landing* landing) {
 }
 
 /// False: none is there, or this look has made its share of system calls.
-bool UdpPort::next_datagram(std::span<const std::byte>& out) {
+bool UdpPort::next_message() {
     for (unsigned taken = 0; at_ == arrived_.octets.size();) {
-        if (taken++ == kMessagesPerLook || !socket_.receive(arrived_)) {
+        if (taken++ == kMessagesPerLook || !socket_->receive(arrived_)) {
             arrived_ = {};
             at_ = 0;
             return false;
         }
         at_ = 0;
-        from_ = address_of(*arrived_.from);
-        know_sender();
+        if (const Address from = address_of(*arrived_.from); from != from_) {
+            from_ = from;
+            know_sender();
+        }
         if (arrived_.octets.empty()) ++drops_.damaged;
         if (!arrived_.truncated) continue;
         ++drops_.too_long;
         at_ = arrived_.octets.size();
     }
-    out = arrived_.octets.subspan(at_,
-                                  std::min(arrived_.datagram_octets, arrived_.octets.size() - at_));
+    return true;
+}
+
+/// False: none is there, or this look has made its share of system calls.
+bool UdpPort::next_datagram(std::span<const std::byte>& out) {
+    if (at_ == arrived_.octets.size() && !next_message()) return false;
+    const std::size_t left = arrived_.octets.size() - at_;
+    out = {arrived_.octets.data() + at_, std::min(arrived_.datagram_octets, left)};
     at_ += out.size();
     return true;
+}
+
+/// Returns whether a datagram is a whole frame on an open net, as most are: nothing else has to be
+/// checked.
+bool UdpPort::is_plain(std::span<const std::byte> datagram) const noexcept {
+    const auto kind = static_cast<std::uint8_t>(datagram[0]);
+    return takes_plain_ && kind >= static_cast<std::uint8_t>(Kind::kFrame) &&
+           kind <= static_cast<std::uint8_t>(Kind::kToGroup) && datagram.size() > kHeadOctets &&
+           datagram.size() <= frame_max_ - kEthernetOctets + kHeadOctets;
 }
 
 /// Takes questions and answers between nodes. False: it is none.
@@ -335,17 +373,16 @@ Segment* UdpPort::new_segment() {
 
 /// Writes the Ethernet header of an open datagram's frame: it has the names of the nodes.
 void UdpPort::put_header(Segment& segment, std::span<const std::byte> datagram) {
-    Mac to = port_.info.mac;
-    const auto kind = static_cast<Kind>(datagram[0]);
-    if (kind == Kind::kToAll) to = kBroadcastMac;
-    if (kind == Kind::kToGroup) {
-        std::ranges::copy(kGroupPrefix, to.octets.begin());
-        std::memcpy(&to.octets[kGroupPrefix.size()], &datagram[1], kHeadOctets - 1);
-    }
+    std::array<std::byte, kHeadOctets> head;  // a datagram that was opened here is overwritten
+    std::memcpy(head.data(), datagram.data(), head.size());
     std::byte* const frame = segment.frame;
-    std::memcpy(frame, &to, sizeof to);
-    std::memcpy(frame + sizeof to, &name_, sizeof name_);
-    std::memcpy(frame + sizeof to + sizeof name_, &ether_type_, sizeof ether_type_);
+    std::memcpy(frame, &header_, sizeof header_);
+    const auto kind = static_cast<Kind>(head[0]);
+    if (kind == Kind::kToAll) std::memcpy(frame, &kBroadcastMac, sizeof kBroadcastMac);
+    if (kind == Kind::kToGroup) {
+        std::memcpy(frame, kGroupPrefix.data(), kGroupPrefix.size());
+        std::memcpy(frame + kGroupPrefix.size(), &head[1], kHeadOctets - 1);
+    }
     segment.length = static_cast<std::uint32_t>(kEthernetOctets + datagram.size() - kHeadOctets);
 }
 

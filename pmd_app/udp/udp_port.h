@@ -25,12 +25,15 @@
 #include "udp/peers.h"
 #include "udp/sender.h"
 #include "udp/udp_socket.h"
+#include "wire/header.h"
 
 namespace ulc::udp {
 
 struct PortOptions {
     DeviceSpec device;
-    std::uint16_t mtu = 0;  ///< octets after the Ethernet header; 0: what Ethernet carries by IP
+    /// Octets after the Ethernet header. 0: what a packet on Ethernet carries, or a longer one on
+    /// the loopback interface (packet_octets()).
+    std::uint16_t mtu = 0;
     std::uint16_t ether_type = 0x88B5;
     std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
     std::uint64_t seed = 0;         ///< random bits, for the name, tokens and tables
@@ -48,8 +51,8 @@ public:
     /// Valid while this object lives; copies are fine.
     [[nodiscard]] const Port& port() const noexcept { return port_; }
     /// "udp 10.0.0.5:4001"
-    [[nodiscard]] std::string name() const { return "udp " + text_of(socket_.local()); }
-    [[nodiscard]] const Address& local() const noexcept { return socket_.local(); }
+    [[nodiscard]] std::string name() const { return "udp " + text_of(socket_->local()); }
+    [[nodiscard]] const Address& local() const noexcept { return socket_->local(); }
     [[nodiscard]] const Peers& peers() const noexcept { return peers_; }
     /// Returns where other nodes can ask for this one, "10.0.0.5:4001,…", at most kMeetingMax. Asks
     /// the kernel.
@@ -66,7 +69,7 @@ public:
 
 private:
     UdpPort(const PortOptions& options, const PeersConfig& config,
-            std::unique_ptr<seal::Keyring> ring);
+            std::unique_ptr<seal::Keyring> ring, std::unique_ptr<Socket> socket);
     void fill_table(const PortOptions& options);
 
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
@@ -76,7 +79,9 @@ private:
 
     [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
     [[nodiscard]] Segment* take(const Landing* landing);
+    [[nodiscard]] bool next_message();
     [[nodiscard]] bool next_datagram(std::span<const std::byte>& out);
+    [[nodiscard]] bool is_plain(std::span<const std::byte> datagram) const noexcept;
     [[nodiscard]] bool take_control(std::span<const std::byte> datagram);
     [[nodiscard]] bool is_frame(std::span<const std::byte> datagram);
     [[nodiscard]] bool has_frame_kind(std::span<const std::byte> datagram);
@@ -90,11 +95,10 @@ private:
 
     Port port_;
     std::unique_ptr<seal::Keyring> ring_;  ///< nullptr: the net is open
-    Socket socket_;
+    std::unique_ptr<Socket> socket_;
     Peers peers_;
     port::FramePool tx_pool_;
     port::FramePool rx_pool_;
-    Be16 ether_type_{};
     std::uint32_t frame_max_ = 0;
 
     Sender sender_;
@@ -105,6 +109,8 @@ private:
     std::size_t at_ = 0;  ///< in arrived_
     Address from_;        ///< its sender, and the name of the node there
     Mac name_;
+    bool takes_plain_ = false;        ///< it has a name, and the net is open
+    wire::EthernetHeader header_{};   ///< header of its frames for this node
     seal::PeerKeys* keys_ = nullptr;  ///< its keys
     std::uint64_t copied_bytes_ = 0;
     std::uint64_t no_frame_ = 0;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "udp/datagram.h"
+
 namespace ulc::udp {
 namespace {
 
@@ -35,6 +37,21 @@ TEST(UdpDevice, means_all_addresses_of_the_machine_unless_it_names_one) {
     }
     ASSERT_EQ(parse_device("udp,addr=10.0.0.0", spec, why), Err::kOk) << why;
     EXPECT_FALSE(spec.own.is_any());
+}
+
+TEST(UdpDevice, has_long_packets_on_the_loopback_interface_if_the_socket_has_space) {
+    const auto octets_at = [](const char* ip, std::size_t space) {
+        Address own;
+        EXPECT_TRUE(read_ip(ip, own));
+        return packet_octets(own, space);
+    };
+    for (const char* ip : {"127.0.0.1", "127.77.3.2", "::1"}) {
+        EXPECT_EQ(octets_at(ip, 8 << 20), kQuestionMax + kIpv4Octets) << ip;
+        EXPECT_EQ(octets_at(ip, 256 * 4000), 4000) << ip;
+        EXPECT_EQ(octets_at(ip, 212'992), 1500) << ip;
+    }
+    for (const char* ip : {"0.0.0.0", "::", "10.0.0.5", "126.0.0.1", "128.0.0.1", "fd00::1"})
+        EXPECT_EQ(octets_at(ip, 8 << 20), 1500) << ip;
 }
 
 TEST(UdpDevice, of_other_nodes_are_read_as_lists) {

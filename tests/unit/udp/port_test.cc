@@ -167,6 +167,19 @@ TEST_P(UdpPorts, send_a_long_message_by_one_system_call_and_gather_its_octets) {
     }
 }
 
+// While one end opens a slice the other one seals the next.
+TEST_P(UdpPorts, seal_few_octets_before_the_first_are_sent) {
+    open(1);
+    const PortInfo& info = table(0).info;
+    const std::size_t octets = std::size_t{info.flush_frames} * info.mtu;
+    if (GetParam().mode == Mode::kOpen) {
+        EXPECT_EQ(info.flush_frames, 32);
+    } else {
+        EXPECT_GE(octets, 8192U);
+        EXPECT_LE(octets, 20'000U);
+    }
+}
+
 // I-2, I-4
 TEST_P(UdpPorts, send_to_all_and_to_groups_by_one_system_call) {
     open(5);
