@@ -88,10 +88,7 @@ Err Transport::unlink(Rank slot) noexcept {
         return Err::kInvalid;
     if (!sessions_.may_unlink(slot)) return Err::kAgain;
     if (Session* session = sessions_.find(slot); session != nullptr) {
-        if (session->tx != nullptr) {
-            sender_.forget(*session->tx);
-            context_.timers.resign();
-        }
+        if (session->tx != nullptr) sender_.forget(*session->tx);
         receiver_.forget(*session);
         control_.remove(*session);
     }

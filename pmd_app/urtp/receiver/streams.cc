@@ -97,6 +97,7 @@ bool Receiver::may_forget(const Group& group) noexcept {
 void Receiver::forget(Group& group) noexcept {
     for (const auto& rx : group.rx) {
         context_.timers.remove(rx->timer);
+        context_.timers.resign();
         room_.end_keeping(*rx);
         RxStream* before = &rx->session->unicast;
         while (before->sibling != rx.get())

@@ -129,6 +129,7 @@ void Sender::forget(TxStream& tx) noexcept {
     control_.remove(tx);
     repairs_.remove(tx);
     context_.timers.remove(tx.timer);
+    context_.timers.resign();
     if (draft_.stream == &tx) draft_.stream = nullptr;
 }
 

@@ -29,7 +29,10 @@ Rules::Rules(const TransportParts& parts, Group& group, Version version)
     parts_.context.timers.enroll();
 }
 
-Rules::~Rules() { parts_.context.timers.remove(timer_); }
+Rules::~Rules() {
+    parts_.context.timers.remove(timer_);
+    parts_.context.timers.resign();
+}
 
 bool Rules::may_hold(const RxStream& rx) const noexcept {
     return rx.held < params().early_messages;
