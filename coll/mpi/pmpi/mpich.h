@@ -99,6 +99,7 @@ struct Communicator {
     ulc_mpi_comm* ours;  ///< nullptr: never for ULC
     int rank;
     int size;
+    std::uint32_t number;  ///< at rank 0, and if `ours` is not nullptr: of its key (numbers.h)
 };
 
 /// Returns the communicator if ULC takes the operation, nullptr if MPICH does; counts which. The

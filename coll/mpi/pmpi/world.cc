@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "coll/mpi/pmpi/mpich.h"
+#include "coll/mpi/pmpi/numbers.h"
 
 namespace ulc::pmpi {
 
@@ -30,6 +31,8 @@ std::mutex freed_lock;  ///< a leaf: nothing is called while it is held
 std::vector<Communicator*> freed;
 std::atomic<bool> any_freed{false};
 
+Numbers numbers;
+
 int forget(MPI_Comm, int, void* value, void*) {
     const std::lock_guard<std::mutex> hold(freed_lock);
     freed.push_back(static_cast<Communicator*>(value));
@@ -47,6 +50,10 @@ void reap(bool orderly) {
         any_freed = false;
     }
     for (Communicator* one : mine) {
+        // Where a member could not make the group, members may count those of its key differently.
+        if (one->rank == 0 && one->ours != nullptr &&
+            ulc_mpi_comm_way_yet(one->ours) != ULC_MPI_NO_GROUP)
+            numbers.give_back(one->number);
         ulc_mpi_comm_free(one->ours, orderly ? 1 : 0);
         delete one;
     }
@@ -125,7 +132,6 @@ bool world_ranks(MPI_Comm comm, int size, std::vector<std::uint16_t>& out) {
 
 /// Makes the counterpart of a communicator; collective over its members if these are of this world.
 Communicator* adopt(MPI_Comm comm) {
-    static std::atomic<std::uint32_t> made{0};
     const Mpich& mpi = mpich();
     int is_inter = 0;
     std::vector<std::uint16_t> ranks;
@@ -139,8 +145,10 @@ Communicator* adopt(MPI_Comm comm) {
         // The key is rank 0's: its number in the world and that of the communicator there.
         std::uint64_t mine[2] = {0, one == nullptr ? 1U : 0U};
         std::uint64_t all[2] = {0, 1};
-        if (filled.rank == 0)
-            mine[0] = std::uint64_t{ranks[0]} << 32 | made.fetch_add(1, std::memory_order_relaxed);
+        if (filled.rank == 0) {
+            filled.number = numbers.take();
+            mine[0] = std::uint64_t{ranks[0]} << 32 | filled.number;
+        }
         mpi.Allreduce(mine, all, 2, MPI_UINT64_T, MPI_MAX, comm);
         if (all[1] == 0)
             filled.ours = ulc_mpi_comm_new(ranks.data(), static_cast<std::uint16_t>(filled.size),
