@@ -175,6 +175,9 @@ private:
     void take_message(Operation& operation, Rank source, std::uint64_t tag,
                       std::size_t length) noexcept;
     void fail(Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept;
+    /// Prints a sentence about the first operation that fails because its peer died: an MPI shows
+    /// an error code alone.
+    void report_death(const Operation& operation) noexcept;
 
     /// Makes a send one of a message that the receiver may read, if that pays.
     void offer(Operation& operation) noexcept;
@@ -216,6 +219,7 @@ private:
     PullPeers pull_peers_;
     std::unordered_map<void*, Claimed> claimed_;  ///< by context
     bool reported_stopped_ = false;
+    bool reported_death_ = false;
     int ended_ = 0;  ///< the ulc_error with which libulc's endpoint ended
     DroppedMessages dropped_;
     Rma rma_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Turns completed operations of libulc into completions of libfabric.
 #include <algorithm>
+#include <utility>
 
 #include "ofi/endpoint.h"
+#include "ofi/say.h"
 
 namespace ulc::ofi {
 
@@ -97,6 +99,7 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
     }
     const bool cut = status.error == ULC_ERR_TRUNCATED;
     if (status.error != ULC_OK && !cut) {
+        operation.peer = source_in(operation.ep, status.source);
         fail(operation, fi_error_of(status.error), status.error, 0);
         pool_.release(operation);
         return;
@@ -161,6 +164,7 @@ void Endpoint::end_silently(Operation& operation) noexcept {
 
 void Endpoint::fail(Operation& operation, int fi_error, int ulc_error, std::size_t over) noexcept {
     const bool sends = operation.kind == Operation::Kind::kSend;
+    if (ulc_error == ULC_ERR_PEER_DIED) report_death(operation);
     if (pool_.leave_buffer(operation)) operation.flags |= FI_MULTI_RECV;
     Counter* counter = sends ? send_counter_ : receive_counter_;
     if (counter != nullptr) ++counter->errors;
@@ -178,6 +182,15 @@ void Endpoint::fail(Operation& operation, int fi_error, int ulc_error, std::size
     entry.err = fi_error;
     entry.prov_errno = ulc_error;
     queue->add_error(entry);
+}
+
+void Endpoint::report_death(const Operation& operation) noexcept {
+    if (std::exchange(reported_death_, true)) return;
+    const bool sends = operation.kind == Operation::Kind::kSend;
+    say("rank %u: a message %s %s %u failed: %s. Further ones are not printed.",
+        unsigned{peers_.own_rank()}, sends ? "to" : "from",
+        is_stranger(operation.peer) ? "link" : "rank", unsigned{number_of(operation.peer)},
+        ulc_error_text(ULC_ERR_PEER_DIED));
 }
 
 }  // namespace ulc::ofi

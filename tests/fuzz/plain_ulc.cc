@@ -172,6 +172,21 @@ void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> 
     give(ep, taken, message);
 }
 
+void end_peer(std::uint16_t rank, int error) {
+    ulc_endpoint& ep = *open_one;
+    std::list<ulc_endpoint::Posted> over;
+    for (auto one = ep.posted.begin(); one != ep.posted.end();) {
+        const auto next = std::next(one);
+        if (one->from == rank) over.splice(over.end(), ep.posted, one);
+        one = next;
+    }
+    ulc_status status{};
+    status.error = error;
+    status.source = rank;
+    for (const ulc_endpoint::Posted& one : over)
+        complete(ep, one.request, status);
+}
+
 const Sent& last_sent() { return open_one->last_sent; }
 
 std::size_t unexpected() { return open_one->unexpected.size(); }

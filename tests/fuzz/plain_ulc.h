@@ -34,6 +34,9 @@ inline constexpr char kNoEndpoint[] = "all endpoints are in use; start the engin
 /// A message arrives at the open endpoint. Nothing arrives while its job forms.
 void arrive(std::uint16_t source, std::uint64_t tag, std::vector<unsigned char> bytes);
 
+/// The rank ends, and the receives that name it end with this error of ulc.h.
+void end_peer(std::uint16_t rank, int error);
+
 /// Messages of the open endpoint to its own rank arrive from now on.
 void loop_back();
 
