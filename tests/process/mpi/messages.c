@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages between two ranks: lengths, order, wildcards, synchronous sends, probes, cancelled
  * receives, truncation, messages to oneself.
- *   mpirun -n N messages */
+ *   mpirun -n N messages [CANCELS] */
 #include "check.h"
 
 static int rank, size;
@@ -142,6 +142,40 @@ static void cancelled(void) {
     CHECK(flag, "not cancelled");
 }
 
+/* Each rank takes back a receive whose message is on its way: either that receive has the message,
+ * or the next one does. */
+static void cancelled_in_time_or_not(int rounds) {
+    enum { kLong = 20000 };
+    const int next = (rank + 1) % size;
+    const int before = (rank + size - 1) % size;
+    int* out = malloc(kLong * sizeof(int));
+    int* in = malloc(kLong * sizeof(int));
+    for (int i = 0; i < rounds; ++i) {
+        const int n = i % 3 == 2 ? kLong : 1;
+        MPI_Request requests[2];
+        MPI_Status status;
+        int flag = 0;
+        int count = -1;
+        out[0] = out[n - 1] = i;
+        in[0] = in[n - 1] = -1;
+        MPI_Irecv(in, n, MPI_INT, i % 2 == 0 ? before : MPI_ANY_SOURCE, 32, MPI_COMM_WORLD,
+                  &requests[0]);
+        MPI_Isend(out, n, MPI_INT, next, 32, MPI_COMM_WORLD, &requests[1]);
+        for (int tests = i % 7; tests > 0; --tests)
+            MPI_Iprobe(MPI_ANY_SOURCE, 33, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        MPI_Cancel(&requests[0]);
+        MPI_Wait(&requests[0], &status);
+        MPI_Test_cancelled(&status, &flag);
+        if (flag) MPI_Recv(in, n, MPI_INT, before, 32, MPI_COMM_WORLD, &status);
+        MPI_Get_count(&status, MPI_INT, &count);
+        CHECK(count == n, "%d elements of %d, cancelled %d", count, n, flag);
+        CHECK(in[0] == i && in[n - 1] == i, "%d and %d, not %d", in[0], in[n - 1], i);
+        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    }
+    free(out);
+    free(in);
+}
+
 static void truncated(void) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank > 1) return;
@@ -205,6 +239,7 @@ int main(int argc, char** argv) {
     synchronous();
     probes();
     cancelled();
+    cancelled_in_time_or_not(argc > 1 ? atoi(argv[1]) : 300);
     truncated();
     to_self();
     many();

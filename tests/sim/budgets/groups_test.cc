@@ -18,7 +18,7 @@ namespace ulc::sim {
 namespace {
 
 constexpr std::uint16_t kRanks = 3;
-constexpr Nanos kLimit = 50 * kMillisecond;  ///< of a step; the simulator remembers it as long
+constexpr Nanos kLimit = 50 * kMillisecond;  ///< time limit of a step; an event keeps it
 constexpr unsigned kWarm = 300;
 constexpr unsigned kGroups = 1000;
 /// Tables that double may do so once more. A timer for each group takes eight times as much.
