@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const int calls = argc > 1 ? atoi(argv[1]) : 2000;
-    const double most = argc > 2 ? atof(argv[2]) : 40; /* the MPI has lists that grow */
+    const double most = argc > 2 ? atof(argv[2]) : 100; /* the MPI has lists that grow */
     for (int n = 0; n < calls / 2; ++n)
         split(n);
     const size_t before = heap_bytes();
