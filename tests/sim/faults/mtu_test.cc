@@ -105,7 +105,7 @@ TEST(Mtu, messages_of_each_size_pass_a_switch_port_of_a_smaller_mtu) {
 
 // L-41
 TEST(Mtu, links_use_the_least_mtu_of_their_two_nodes) {
-    SimCluster cluster(config_of({9000, 1500}));
+    SimCluster cluster(config_of({9000, 1000}));  // a link never has packets of more than 1500
     for (std::uint16_t n = 0; n < 2; ++n) {
         cluster.add_client(n);
         ASSERT_TRUE(cluster.client(n).open_links(4, static_cast<std::uint8_t>(1 + n)));
