@@ -66,18 +66,22 @@ void end_jobs(Core& core, Net& net, const std::string& sentence, Nanos now) {
         if (endpoint->net == &net && endpoint->in_use()) end_job(core, *endpoint, sentence, now);
 }
 
-/// Ends the net's jobs whose packets are longer than the interface takes.
-void end_long_jobs(Core& core, Net& net, const InterfaceState& interface, Nanos now) {
+/// Ends the net's jobs and links whose packets are longer than the interface takes. Returns how
+/// many endpoints had such.
+unsigned end_long_jobs(Core& core, Net& net, const InterfaceState& interface, Nanos now) {
     const std::string mtu = std::to_string(interface.mtu);
+    unsigned ended = 0;
     for (Endpoint* endpoint : core.active) {
-        if (endpoint->net != &net || endpoint->job == kNoJob || endpoint->local_only) continue;
+        if (endpoint->net != &net || !endpoint->in_use() || endpoint->local_only) continue;
         if (endpoint->member == nullptr || endpoint->member->mtu() <= interface.mtu) continue;
         const std::string size = std::to_string(endpoint->member->mtu());
         std::string sentence = "interface " + interface.name + " has MTU " + mtu;
         sentence += ", and refuses the packets of " + size + " bytes that this job sends; run: ";
         sentence += "ip link set " + interface.name + " mtu " + size;
         end_job(core, *endpoint, sentence + ", and start the job again", now);
+        ++ended;
     }
+    return ended;
 }
 
 /// Ends jobs of long packets once the interface has refused such for as long as a silent node may
@@ -94,9 +98,9 @@ void judge_refusals(Core& core, Net& net, const InterfaceState& interface, Nanos
     refusals.last = now;
     if (now - refusals.since < patience) return;
     refusals.since = kNever;
+    if (end_long_jobs(core, net, interface, now) == 0) return;
     report(core, "interface " + interface.name + " refuses packets longer than its MTU of " +
                      std::to_string(interface.mtu) + ": the jobs that send such have ended");
-    end_long_jobs(core, net, interface, now);
 }
 
 bool is_in_use(const Core& core, const Net& net) {
