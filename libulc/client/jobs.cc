@@ -202,7 +202,7 @@ void Endpoint::on_peer_gone(std::uint16_t rank, int error, Nanos absence) {
     if (rank == rank_ || peer_errors_[rank] != 0) return;  // also of a peer that was let go
     peer_errors_[rank] = static_cast<std::uint8_t>(error);
     if (absence > 0)
-        set_last_error("%s was stopped for %.1f s, and the others ended the job",
+        set_last_error("%s was stopped for %.1f s, which may be why others ended the job",
                        region_.reaches_process() ? "this process" : "the engine of this node",
                        static_cast<double>(absence) / static_cast<double>(kSecond));
     if (near_ != nullptr) near_->forget(rank);

@@ -340,9 +340,9 @@ std::string sentence_after_a_stop(Embedded embedded, bool leaves) {
 TEST(Libulc, a_rank_whose_engine_was_stopped_is_told_that_the_job_ended_for_it) {
     for (const bool leaves : {false, true}) {
         EXPECT_EQ(sentence_after_a_stop(Embedded::kAll, leaves),
-                  "this process was stopped for 5.0 s, and the others ended the job");
+                  "this process was stopped for 5.0 s, which may be why others ended the job");
         EXPECT_EQ(sentence_after_a_stop(Embedded::kNone, leaves),
-                  "the engine of this node was stopped for 5.0 s, and the others ended the job");
+                  "the engine of this node was stopped for 5.0 s, which may be why others ended the job");
     }
 }
 
