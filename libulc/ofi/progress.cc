@@ -99,7 +99,7 @@ void Endpoint::finish_receive(Operation& operation, const ulc_status& status) no
     }
     const bool cut = status.error == ULC_ERR_TRUNCATED;
     if (status.error != ULC_OK && !cut) {
-        operation.peer = source_in(operation.ep, status.source);
+        if (operation.ep != nullptr) operation.peer = source_in(operation.ep, status.source);
         fail(operation, fi_error_of(status.error), status.error, 0);
         pool_.release(operation);
         return;
