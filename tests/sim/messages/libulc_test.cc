@@ -341,8 +341,9 @@ TEST(Libulc, a_rank_whose_engine_was_stopped_is_told_that_the_job_ended_for_it) 
     for (const bool leaves : {false, true}) {
         EXPECT_EQ(sentence_after_a_stop(Embedded::kAll, leaves),
                   "this process was stopped for 5.0 s, which may be why others ended the job");
-        EXPECT_EQ(sentence_after_a_stop(Embedded::kNone, leaves),
-                  "the engine of this node was stopped for 5.0 s, which may be why others ended the job");
+        EXPECT_EQ(
+            sentence_after_a_stop(Embedded::kNone, leaves),
+            "the engine of this node was stopped for 5.0 s, which may be why others ended the job");
     }
 }
 

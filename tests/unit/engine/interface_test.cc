@@ -339,6 +339,15 @@ TEST_F(Interface, a_job_of_short_messages_outlives_a_fallen_mtu) {
     EXPECT_EQ(a_.failed, Err::kOk);
 }
 
+TEST_F(Interface, refused_frames_of_no_job_end_nothing_and_are_not_told_again) {
+    one_.station.state.mtu = 1400;
+    for (unsigned n = 0; n < 300; ++n) {
+        ++one_.station.unsendable;
+        run(20 * kMillisecond, {&a_, &b_});
+    }
+    EXPECT_EQ(one_.sentences.size(), 1U) << one_.sentences.back();
+}
+
 TEST_F(Interface, an_mtu_that_is_soon_as_before_ends_no_job) {
     form('j', a_, b_);
     for (int n = 1; n <= 3; ++n) {
