@@ -337,7 +337,7 @@ std::string sentence_after_a_stop(Embedded embedded, bool leaves) {
 }
 
 // The others hold the node for dead meanwhile, and say so when it is back.
-TEST(Libulc, a_rank_whose_engine_was_stopped_is_told_that_the_job_ended_for_it) {
+TEST(Libulc, a_rank_whose_engine_was_stopped_learns_why_its_job_ended) {
     for (const bool leaves : {false, true}) {
         EXPECT_EQ(sentence_after_a_stop(Embedded::kAll, leaves),
                   "this process was stopped for 5.0 s, which may be why others ended the job");

@@ -339,7 +339,7 @@ TEST_F(Interface, a_job_of_short_messages_outlives_a_fallen_mtu) {
     EXPECT_EQ(a_.failed, Err::kOk);
 }
 
-TEST_F(Interface, refused_frames_of_no_job_end_nothing_and_are_not_told_again) {
+TEST_F(Interface, refused_frames_of_no_job_end_nothing_and_are_reported_once) {
     one_.station.state.mtu = 1400;
     for (unsigned n = 0; n < 300; ++n) {
         ++one_.station.unsendable;
