@@ -48,8 +48,8 @@ public:
     /// Returns the octets that the kernel holds and has not sent, with what it adds to each packet.
     [[nodiscard]] std::size_t unsent() const noexcept;
     /// Gives the next message, valid until the next call. False: none is there, or all that a call
-    /// received were given: the next call asks the kernel again. A call receives one
-    /// long message at most, so that it is still in the cache when its octets are copied on.
+    /// received were given: the next call asks the kernel again. After a long message one comes a
+    /// call, so that it is still in the cache when its octets are copied on.
     [[nodiscard]] bool receive(Arrived& out) noexcept;
     /// Returns the octets of datagrams that wait here before the kernel drops others, with what it
     /// adds to each.
