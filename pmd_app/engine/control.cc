@@ -300,7 +300,7 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.node_silent = [](const void* context, Rank rank, Nanos now) {
         const auto& own = *static_cast<const Endpoint*>(context);
         const bool here = own.member->peer(rank).mac == own.net->port.info.mac;  // we would know
-        return !here && own.net->jobs.is_silent(own.nodes[rank], now);
+        return !here && own.net->jobs.is_silent(own.job, own.nodes[rank], now);
     };
     User::OnNet& on_net = endpoint.user->on_net(endpoint.net->index);
     config.send_frames = &endpoint.send_frames.emplace(endpoint.net->send_frames, on_net.send);

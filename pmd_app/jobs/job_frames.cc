@@ -220,7 +220,7 @@ std::size_t Jobs::Impl::put_join(JobRecord& record, std::byte* body, Mac& to, Na
         return 0;
     }
     wire::JoinClaim claims[wire::kJoinClaimsMax];
-    const wire::AttributeOctets own = wire::octets_of(attributes);
+    const wire::AttributeOctets own = wire::octets_of(attributes_in(record));
     const std::size_t fit = wire::join_claims_max(own.size());
     const std::size_t count = std::min(record.locals.size() - record.join_cursor, fit);
     for (std::size_t i = 0; i < count; ++i) {

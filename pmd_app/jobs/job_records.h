@@ -117,6 +117,7 @@ struct Assembly {
     Medium medium = Medium::kSwitch;
     std::uint16_t mtu = wire::kMtuMin;
     bool has_bonds = false;     ///< a node has several links
+    Nanos patience = 0;         ///< longest of the nodes'
     std::uint16_t padding = 0;  ///< padding of an acknowledgement; 0: no padded part came
     bool ours = false;  ///< a part named one of our claims: no other roster may replace this one
     std::vector<urtp::Peer>
@@ -158,7 +159,7 @@ struct JobRecord {
     wire::JobKey key;    ///< made of `secret`
     std::uint16_t size = 0;
     std::string profile;
-    Nanos patience = 0;  ///< the longest of its ranks here
+    Nanos patience = 0;  ///< with a silent node: the longest of its ranks here, later of all
     JobPhase phase = JobPhase::kForming;
     std::vector<LocalRank> locals;  ///< those that have neither left nor failed
     std::vector<Bye> byes;
@@ -375,6 +376,8 @@ struct Jobs::Impl {
     void settle_attributes(JobRecord& record);
     /// Cuts the roster into parts that each node of the job can take. False: too many.
     [[nodiscard]] bool cut_parts(JobRecord& record);
+    /// Attributes of this node in that job.
+    [[nodiscard]] wire::NodeAttributes attributes_in(const JobRecord& record) const noexcept;
     /// Attributes of the node of that rank of a job that is published here.
     [[nodiscard]] wire::AttributeOctets attributes_of(const JobRecord& record, Rank rank) const;
     /// Makes a roster of shorter frames, since long ones do not reach all engines.

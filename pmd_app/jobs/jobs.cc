@@ -327,6 +327,11 @@ bool Jobs::job(JobId job, JobView& out) const noexcept {
     return true;
 }
 
+bool Jobs::is_silent(JobId job, NodeIndex node, Nanos now) const noexcept {
+    const JobRecord* record = impl_->find(job);
+    return liveness_.is_silent(node, record == nullptr ? 0 : record->patience, now);
+}
+
 Nanos Jobs::own_absence(JobId job, Nanos now) const noexcept {
     const JobRecord* record = impl_->find(job);
     return record == nullptr ? 0 : liveness_.own_absence(record->patience, now);

@@ -203,10 +203,8 @@ public:
     [[nodiscard]] Nanos* place_of_heard(NodeIndex node) noexcept {
         return liveness_.place_of_heard(node);
     }
-    /// Returns whether that node has been silent for as long as a death takes.
-    [[nodiscard]] bool is_silent(NodeIndex node, Nanos now) const noexcept {
-        return liveness_.is_silent(node, now);
-    }
+    /// Returns whether that node has been silent for as long as a death takes in that job.
+    [[nodiscard]] bool is_silent(JobId job, NodeIndex node, Nanos now) const noexcept;
     /// Returns for how long this engine did not run lately, if the job's other nodes may have held
     /// it for dead meanwhile; else 0.
     [[nodiscard]] Nanos own_absence(JobId job, Nanos now) const noexcept;

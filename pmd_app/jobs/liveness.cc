@@ -20,6 +20,8 @@ constexpr std::size_t kEndedMax = 1024;
 constexpr std::uint8_t kPingsCountMax = 255;
 /// The patience with a node, in absences of it.
 constexpr Nanos kPatience = 4;
+/// A dead node is reported again when its silence has grown by this part of it.
+constexpr Nanos kReportsAgain = 16;
 /// Hints make this engine ask a node no more often than this.
 constexpr Nanos kAskGap = kMillisecond;
 
@@ -88,10 +90,9 @@ Liveness::Node* Liveness::at(const Mac& mac) noexcept {
     return index == kNoNode ? nullptr : &nodes_[index & kNodeSlotMask];
 }
 
-bool Liveness::watch(const Mac& mac, std::uint32_t incarnation, Nanos now, Nanos patience) {
+bool Liveness::watch(const Mac& mac, std::uint32_t incarnation, Nanos now) {
     if (Node* known = at(mac); known != nullptr) {
         ++known->ranks;
-        known->patience = std::max(known->patience, patience);
         hint(mac, incarnation, now);
         return true;
     }
@@ -109,7 +110,6 @@ bool Liveness::watch(const Mac& mac, std::uint32_t incarnation, Nanos now, Nanos
     node.mac = mac;
     node.incarnation = incarnation;
     node.ranks = 1;
-    node.patience = patience;
     node.last_heard = now;
     node.last_ping = now - ping_wait();
     node.token = prng_.next();
@@ -322,7 +322,7 @@ Nanos Liveness::absence_of(const Node& node, Nanos now) const noexcept {
 }
 
 Nanos Liveness::patience_with(const Node& node, Nanos now) const noexcept {
-    const Nanos least = std::max(config_.node_dead, node.patience);
+    const Nanos least = config_.node_dead;
     const Nanos most = std::max(least, config_.patience_max);
     return std::clamp(kPatience * absence_of(node, now), least, most);
 }
@@ -337,23 +337,28 @@ void Liveness::note_answer(Node& node, Nanos now) noexcept {
     node.absence_at = now;
 }
 
+/// Returns for how long the node has answered nothing, if it was asked often enough; else 0.
+Nanos Liveness::silence_of(const Node& node, Nanos now) const noexcept {
+    const bool deaf = node.asked >= std::max(config_.deaf_pings, config_.pings_min);
+    const bool mute = node.last_ping > node.last_heard && node.pings >= config_.pings_min;
+    return std::max(deaf ? now - node.asked_since : 0, mute ? now - node.last_heard : 0);
+}
+
 void Liveness::sweep(std::uint32_t slot, Nanos now) {
     Node& node = nodes_[slot];
     note_answer(node, now);
+    if (node.ping_due) return;
     const Nanos silence = now - node.last_heard;
-    if (node.dead || node.ping_due) return;
     const bool silent = silence >= config_.node_idle;
     const bool asked = node.last_ping > node.last_heard;  // and not answered
     const Nanos wait = silent || node.asked > 0 ? ping_wait() : config_.node_dead / 2;
     if ((asked || !silent) && now - node.last_ping < wait) return;
-    const Nanos patience = patience_with(node, now);
-    const bool deaf = node.asked >= std::max(config_.deaf_pings, config_.pings_min) &&
-                      now - node.asked_since >= patience;
-    const bool mute = asked && silence >= patience && node.pings >= config_.pings_min;
-    if (deaf || mute) {
-        node.dead = true;
+    const Nanos unanswered = silence_of(node, now);
+    if (unanswered < node.reported) node.reported = 0;  // it came back
+    if (unanswered >= patience_with(node, now) &&
+        unanswered >= node.reported + node.reported / kReportsAgain) {
+        node.reported = unanswered;
         dead_.push_back(node.index);
-        return;
     }
     ask(slot);
 }
@@ -390,7 +395,11 @@ bool Liveness::next_dead(NodeVerdict& verdict) noexcept {
         dead_.pop_back();
         const Node& node = nodes_[index & kNodeSlotMask];
         if (node.index != index) continue;
-        verdict = {NodeVerdict::Kind::kDead, node.mac, node.incarnation, 0, {}};
+        verdict = {};
+        verdict.kind = NodeVerdict::Kind::kDead;
+        verdict.mac = node.mac;
+        verdict.incarnation = node.incarnation;
+        verdict.silence = node.reported;
         return true;
     }
     return false;

@@ -4,13 +4,15 @@
 // engine that answers.
 //
 //   heard ──node_idle──▶ ping every ping_wait ──≥ patience silent, ≥ pings_min unanswered──▶ dead
-//     ▲──────── any frame from the node ────────┘
+//     ▲──────── any frame from the node ────────┴────────────────────────────────┘
 //
-// The patience with a node is node_dead, or what a job wants (15 s for MPI), or four times as long
-// as it let a ping wait before, up to patience_max: on a busy machine an engine loses the processor
-// again and again, and a node that was away for a second comes back. An absence counts half as much
-// every forget_wait. The time for which this engine was away itself does not count. A long one is
-// kept for forget_wait, since it explains why others end this node's ranks then.
+// The patience with a node is node_dead, or four times as long as it let a ping wait before, up to
+// patience_max: on a busy machine an engine loses the processor again and again, and a node that
+// was away for a second comes back. An absence counts half as much every forget_wait. A job may
+// have more patience (15 s for MPI): its ranks go on, so a dead node with live ranks is asked on,
+// and reported again each time that its silence has grown by a sixteenth. The time for which this
+// engine was away itself does not count. A long one is kept for forget_wait, since it explains why
+// others end this node's ranks then.
 //
 // An answer that carries another incarnation than the roster's says that the engine died and
 // another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is held
@@ -80,6 +82,7 @@ struct NodeVerdict {
     Handle ours = 0;                ///< kExpelled: which; kAsks: is it here?
     wire::LeaveReason reason{};     ///< kGone; kExpelled: kExcluded, the endpoint alone, or 0
     std::uint64_t token = wire::kNoToken;  ///< kAsks
+    Nanos silence = 0;                     ///< kDead: for how long it answered nothing
 };
 
 /// A rate with a burst. Kept as the time at which the bucket was empty.
@@ -99,10 +102,8 @@ public:
     Liveness(const LivenessConfig& config, const Mac& own, std::uint32_t incarnation,
              std::uint64_t seed, Counters& counters);
 
-    /// One more live rank at that node; the first starts the watch. `patience`: what its job wants,
-    /// if longer than node_dead; a node gets the longest. False: nodes_max is reached.
-    [[nodiscard]] bool watch(const Mac& mac, std::uint32_t incarnation, Nanos now,
-                             Nanos patience = 0);
+    /// One more live rank at that node; the first starts the watch. False: nodes_max is reached.
+    [[nodiscard]] bool watch(const Mac& mac, std::uint32_t incarnation, Nanos now);
     /// Calls of links may watch one more node: they leave half of nodes_max for jobs.
     [[nodiscard]] bool has_room_for_calls() const noexcept {
         return by_mac_.size() < config_.nodes_max / 2;
@@ -123,11 +124,13 @@ public:
         const bool watched = slot < nodes_.size() && nodes_[slot].index == node;
         return watched ? &nodes_[slot].last_heard : nullptr;
     }
-    /// Returns whether the node has been silent for as long as a death takes, or is not watched.
-    [[nodiscard]] bool is_silent(NodeIndex node, Nanos now) const noexcept {
+    /// Returns whether the node has been silent for as long as a death takes in a job of that
+    /// patience (0: none), or is not watched.
+    [[nodiscard]] bool is_silent(NodeIndex node, Nanos patience, Nanos now) const noexcept {
         const std::size_t slot = node & kNodeSlotMask;
         if (slot >= nodes_.size() || nodes_[slot].index != node) return true;
-        return now - nodes_[slot].last_heard >= patience_with(nodes_[slot], now);
+        const Nanos silence = now - nodes_[slot].last_heard;
+        return silence >= patience && silence >= patience_with(nodes_[slot], now);
     }
     /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame
     /// may be an old one, only the answer to a fresh token is proof.
@@ -163,8 +166,8 @@ public:
     /// as other nodes wait before they hold a node for dead; else 0. patience: that of the job, if
     /// longer than node_dead.
     [[nodiscard]] Nanos own_absence(Nanos patience, Nanos now) const noexcept;
-    /// Nodes found dead by on_timer(); call until false. The node stays watched until its ranks are
-    /// unwatched.
+    /// Nodes found dead by on_timer(); call until false. A node stays watched until its ranks are
+    /// unwatched, and is found again later if some are not.
     [[nodiscard]] bool next_dead(NodeVerdict& verdict) noexcept;
 
     /// Returns how many places of the table of ended endpoints were looked at, for tests.
@@ -176,7 +179,6 @@ private:
         NodeIndex index = kNoNode;  ///< own name; kNoNode: the slot is free
         Mac mac;
         bool ping_due = false;
-        bool dead = false;
         std::uint8_t pings = 0;  ///< handed out since last heard, saturating
         std::uint8_t asked = 0;  ///< handed out since the last answer, saturating
         std::uint32_t incarnation = 0;
@@ -184,7 +186,7 @@ private:
         Nanos last_heard = 0;
         Nanos last_ping = 0;
         Nanos asked_since = 0;  ///< the first of those
-        Nanos patience = 0;     ///< the longest that a watch of it wanted
+        Nanos reported = 0;     ///< the silence at the latest report that it is dead; 0: none
         Nanos waits_since = 0;  ///< the first ping since it was last heard; 0: none
         Nanos absence = 0;      ///< how long it let one wait, as remembered at absence_at
         Nanos absence_at = 0;
@@ -213,6 +215,7 @@ private:
     void sweep(std::uint32_t slot, Nanos now);
     [[nodiscard]] Nanos absence_of(const Node& node, Nanos now) const noexcept;
     [[nodiscard]] Nanos patience_with(const Node& node, Nanos now) const noexcept;
+    [[nodiscard]] Nanos silence_of(const Node& node, Nanos now) const noexcept;
     void note_answer(Node& node, Nanos now) noexcept;
     void note_own_absence(Nanos away, Nanos now) noexcept;
     /// True: an answer to one of the latest pings to that node.
@@ -233,7 +236,7 @@ private:
     std::vector<std::uint32_t> by_mac_;    ///< slots of watched nodes, sorted by MAC
     std::vector<std::uint32_t> free_;      ///< slots
     std::vector<std::uint32_t> ping_due_;  ///< slots; Node::ping_due guards against doubles
-    std::vector<NodeIndex> dead_;
+    std::vector<NodeIndex> dead_;          ///< to be reported
     std::uint32_t generation_ = 0;
     FixedVector<Answer, kAnswersMax> answers_;    ///< to watched nodes
     FixedVector<Answer, kAnswersMax> strangers_;  ///< to others

@@ -242,8 +242,7 @@ void Jobs::Impl::on_roster_ack(const wire::JobBodyView& view, const Mac& source,
 /// Begins to watch the node from which COMMIT is to come.
 void Jobs::Impl::watch_publisher(JobRecord& record, Nanos now) {
     Assembly& assembly = *record.assembly;
-    assembly.watched =
-        liveness.watch(assembly.publisher, assembly.peers[0].incarnation, now, record.patience);
+    assembly.watched = liveness.watch(assembly.publisher, assembly.peers[0].incarnation, now);
 }
 
 void Jobs::Impl::drop_assembly(JobRecord& record) noexcept {
@@ -274,7 +273,7 @@ void Jobs::Impl::form(JobRecord& record, Nanos now) {
             const LocalRank* local = record.local(rank);
             const bool here = local != nullptr && local->endpoint == peer.handle;
             if (!here) peer_gone(record, rank, JobEventKind::kPeerDied, now);
-        } else if (!liveness.watch(peer.mac, peer.incarnation, now, record.patience)) {
+        } else if (!liveness.watch(peer.mac, peer.incarnation, now)) {
             record.gone[rank] = true;
             room = false;
         }
@@ -410,6 +409,7 @@ bool Jobs::Impl::take_part(JobRecord& record, const wire::JobBodyView& view, con
         ULC_CHECK(wire::parse_attributes(octets.first(entry.attribute_octets), its));
         octets = octets.subspan(entry.attribute_octets);
         assembly->has_bonds = assembly->has_bonds || its.links > 1;
+        assembly->patience = std::max(assembly->patience, its.patience_ms * kMillisecond);
         urtp::Peer& peer = assembly->peers[body.first_rank + i];
         if (peer.handle != 0) continue;
         peer = urtp::Peer{entry.mac, entry.handle, entry.incarnation};
@@ -437,6 +437,7 @@ void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nan
             record->medium = assembly->medium;
             record->mtu = assembly->mtu;
             record->has_bonds = assembly->has_bonds;
+            record->patience = std::max(record->patience, assembly->patience);
             assembly->held = {};
             assembly->ack_due = false;
             assembly->padded_ack_due = false;

@@ -10,7 +10,7 @@
 
 namespace ulc::engine {
 
-// J-39
+// J-39, J-47
 void Jobs::Impl::settle_attributes(JobRecord& record) {
     record.mtu = attributes.mtu;
     record.has_bonds = attributes.links > 1;
@@ -20,6 +20,7 @@ void Jobs::Impl::settle_attributes(JobRecord& record) {
         ULC_CHECK(wire::parse_attributes(std::as_bytes(std::span(claim.attributes)), its));
         record.mtu = std::min(record.mtu, its.mtu);
         record.has_bonds = record.has_bonds || its.links > 1;
+        record.patience = std::max(record.patience, its.patience_ms * kMillisecond);
     }
 }
 
@@ -42,9 +43,16 @@ bool Jobs::Impl::waits_for_proofs(std::span<const Mac> bonded, Nanos until, Nano
            });
 }
 
+wire::NodeAttributes Jobs::Impl::attributes_in(const JobRecord& record) const noexcept {
+    wire::NodeAttributes its = attributes;
+    its.patience_ms = static_cast<std::uint32_t>(
+        std::min(record.patience / kMillisecond, Nanos{wire::kPatienceMsMax}));
+    return its;
+}
+
 wire::AttributeOctets Jobs::Impl::attributes_of(const JobRecord& record, Rank rank) const {
     const RemoteClaim& claim = record.publisher->claims[rank];
-    if (claim.handle == 0) return wire::octets_of(attributes);
+    if (claim.handle == 0) return wire::octets_of(attributes_in(record));
     wire::AttributeOctets octets;
     for (const std::uint8_t octet : claim.attributes)
         ULC_CHECK(octets.push_back(static_cast<std::byte>(octet)));

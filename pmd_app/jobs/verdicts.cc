@@ -78,11 +78,17 @@ void Jobs::Impl::node_died(JobRecord& record, const Mac& mac, Rank counted, Nano
 
 namespace {
 
+/// Returns whether the verdict is that of a silence which is too short for the job's patience.
+bool waits_longer(const JobRecord& record, const NodeVerdict& verdict) noexcept {
+    return verdict.kind == NodeVerdict::Kind::kDead && verdict.silence < record.patience;
+}
+
 /// Returns whether the verdict ends the publisher of the roster that the forming job holds.
 bool ends_publisher(const JobRecord& record, const NodeVerdict& verdict) noexcept {
     using Kind = NodeVerdict::Kind;
     const Assembly* held = record.assembly.get();
     if (held == nullptr || !held->watched || held->publisher != verdict.mac) return false;
+    if (waits_longer(record, verdict)) return false;
     const bool same_life = held->peers[0].incarnation == verdict.incarnation;
     return verdict.kind == Kind::kDead || (verdict.kind == Kind::kRestarted && !same_life) ||
            (verdict.kind == Kind::kGone && held->peers[0].handle == verdict.theirs);
@@ -99,7 +105,7 @@ void Jobs::Impl::end_ranks(const NodeVerdict& verdict, Nanos now) {
         }
         if (record->phase != JobPhase::kFormed && record->phase != JobPhase::kEnding) continue;
         if (verdict.kind == NodeVerdict::Kind::kDead) {
-            node_died(*record, verdict.mac, kNoRank, now);
+            if (!waits_longer(*record, verdict)) node_died(*record, verdict.mac, kNoRank, now);
             continue;
         }
         if (verdict.kind == NodeVerdict::Kind::kExpelled &&

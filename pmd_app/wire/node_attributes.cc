@@ -37,6 +37,10 @@ bool take_value(const Item& item, NodeAttributes& out) noexcept {
             if (item.value.size() != 1) return false;
             out.links = static_cast<std::uint8_t>(octet(0));
             return out.links >= 1 && out.links <= kNodeLinksMax;
+        case AttributeType::kPatience:
+            if (item.value.size() != 4) return false;
+            out.patience_ms = octet(0) << 24 | octet(1) << 16 | octet(2) << 8 | octet(3);
+            return out.patience_ms >= 1 && out.patience_ms <= kPatienceMsMax;
     }
     return true;  // a type of a later version of this page
 }
@@ -71,6 +75,11 @@ AttributeOctets octets_of(const NodeAttributes& attributes) noexcept {
     put(static_cast<unsigned>(AttributeType::kLinks));
     put(1);
     put(attributes.links);
+    if (attributes.patience_ms == 0) return octets;
+    put(static_cast<unsigned>(AttributeType::kPatience));
+    put(4);
+    for (const unsigned shift : {24U, 16U, 8U, 0U})
+        put(attributes.patience_ms >> shift & 0xffU);
     return octets;
 }
 

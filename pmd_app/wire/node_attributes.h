@@ -22,11 +22,17 @@ inline constexpr std::size_t kJobAttributeOctetsMax = 128;
 enum class AttributeType : std::uint8_t {
     kMtu = 1,  ///< Be16: octets after the Ethernet header of the longest frame that the node takes
     kLinks = 2,  ///< u8: number of the node's links, 1 … kNodeLinksMax
+    kPatience =
+        3,  ///< Be32: ms for which the job's ranks wait for a silent node, 1 … kPatienceMsMax
 };
+
+/// The longest patience that a node may ask of others.
+inline constexpr std::uint32_t kPatienceMsMax = 600'000;
 
 struct NodeAttributes {
     std::uint16_t mtu = kMtuMin;  ///< kMtuMin as well if there is no such attribute
     std::uint8_t links = 1;
+    std::uint32_t patience_ms = 0;  ///< 0: there is no such attribute
 };
 
 using AttributeOctets = FixedVector<std::byte, kAttributeOctetsMax>;

@@ -43,7 +43,7 @@ local ERRORS = {
   [18] = "LIMIT", [22] = "PROFILE",
 }
 
-local ATTRIBUTES = { [1] = "MTU", [2] = "links" }
+local ATTRIBUTES = { [1] = "MTU", [2] = "links", [3] = "patience" }
 
 local f = {}
 local function field(kind, name, title, ...)
@@ -116,6 +116,7 @@ field("uint8", "attribute.type", "Type", base.DEC, ATTRIBUTES)
 field("uint8", "attribute.octets", "Bytes of the value", base.DEC)
 field("uint16", "attribute.mtu", "MTU of the node", base.DEC)
 field("uint8", "attribute.links", "Links of the node", base.DEC)
+field("uint32", "attribute.patience", "Patience with a silent node (ms)", base.DEC)
 field("bytes", "attribute.value", "Value")
 field("ether", "job.mac", "Address")
 field("uint8", "job.state", "State", base.DEC, ACK_STATES)
@@ -413,6 +414,8 @@ local function attributes(reader, octets)
       reader:number("attribute.mtu", 2, branch)
     elseif kind == 2 and length == 1 then
       reader:number("attribute.links", 1, branch)
+    elseif kind == 3 and length == 4 then
+      reader:number("attribute.patience", 4, branch)
     elseif length > 0 then
       reader:add("attribute.value", length, branch)
     end

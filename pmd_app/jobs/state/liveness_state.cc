@@ -13,9 +13,9 @@ void RateLimit::fields(state::Archive& archive) {
 }
 
 void Liveness::Node::fields(state::Archive& archive) {
-    ULC_STATE(archive, Liveness::Node, 2,
-              (index, mac, ping_due, dead, pings, asked, incarnation, ranks, last_heard, last_ping,
-               asked_since, patience, waits_since, absence, absence_at, token, ours, theirs),
+    ULC_STATE(archive, Liveness::Node, 3,
+              (index, mac, ping_due, pings, asked, incarnation, ranks, last_heard, last_ping,
+               asked_since, reported, waits_since, absence, absence_at, token, ours, theirs),
               ());
 }
 

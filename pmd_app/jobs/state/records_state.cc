@@ -84,9 +84,9 @@ void Publisher::fields(state::Archive& archive) {
 }
 
 void Assembly::fields(state::Archive& archive) {
-    ULC_STATE(archive, Assembly, 4,
+    ULC_STATE(archive, Assembly, 5,
               (publisher, nonce, roster, parts, filled, heard, complete, refused, watched, world,
-               first_seq, version, medium, mtu, has_bonds, padding, ours, peers, bonded,
+               first_seq, version, medium, mtu, has_bonds, patience, padding, ours, peers, bonded,
                proofs_until, held, ack_at, ack_due, padded_ack_due),
               ());
 }

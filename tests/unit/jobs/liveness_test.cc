@@ -5,32 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/jobs/bus.h"
+#include "tests/unit/jobs/formed.h"
 #include "wire/build.h"
 
 namespace ulc::engine {
 namespace {
 
-constexpr Handle kFirstEndpoint = 10;
-
-/// n nodes, one rank each, formed.
-class Formed : public testing::TestWithParam<std::uint64_t> {
-protected:
-    void form(JobBus& bus, unsigned n) {
-        for (unsigned i = 0; i < n; ++i) {
-            bus.add(i);
-            ASSERT_EQ(bus.join(bus.node(i), static_cast<Rank>(i), static_cast<std::uint16_t>(n),
-                               kFirstEndpoint + i),
-                      Err::kOk);
-        }
-        ASSERT_TRUE(bus.run(5 * kSecond, [&] {
-            for (unsigned i = 0; i < n; ++i) {
-                if (!bus.node(i).formed(kFirstEndpoint + i)) return false;
-            }
-            return true;
-        }));
-    }
-};
 INSTANTIATE_TEST_SUITE_P(Seeds, Formed, testing::Range<std::uint64_t>(1, 11));
 
 // J-23, J-24
@@ -116,110 +96,6 @@ TEST_P(Formed, an_engine_that_was_not_scheduled_kills_nobody) {
     bus.run(5 * kSecond);
     for (unsigned i = 0; i < 3; ++i)
         EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i;
-}
-
-/// Keeps a node from the processor for that long.
-void take_away(JobBus& bus, unsigned node, Nanos time) {
-    bus.node(node).running = false;
-    bus.run(time);
-    bus.node(node).running = true;
-}
-
-// N-50
-TEST_P(Formed, a_node_that_was_away_before_is_given_longer_and_its_neighbour_is_not) {
-    JobBus bus(GetParam());
-    form(bus, 3);
-    for (const Nanos away : {1500 * kMillisecond, 3 * kSecond, 8 * kSecond}) {
-        bus.run(kSecond);
-        take_away(bus, 2, away);
-    }
-    bus.run(kSecond);
-    for (unsigned i = 0; i < 3; ++i)
-        EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i;
-    bus.node(1).running = false;
-    bus.run(2 * kSecond + 500 * kMillisecond);
-    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 1U) << "it was always prompt";
-    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 0U);
-    bus.node(2).running = false;
-    bus.run(65 * kSecond);
-    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U) << "patience ends";
-}
-
-// N-50
-TEST_P(Formed, a_job_with_patience_waits_for_a_node_that_was_always_prompt) {
-    JobBus bus(GetParam());
-    bus.patience = 15 * kSecond;
-    form(bus, 3);
-    bus.run(kSecond);
-    take_away(bus, 2, 10 * kSecond);
-    bus.run(kSecond);
-    for (unsigned i = 0; i < 3; ++i)
-        EXPECT_EQ(bus.node(i).events.size(), 1U) << "node " << i;
-    bus.node(1).running = false;
-    bus.run(14 * kSecond);
-    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 0U);
-    bus.run(2 * kSecond);
-    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 1U);
-}
-
-// N-50
-TEST_P(Formed, an_absence_is_forgotten_after_a_minute_of_promptness) {
-    JobBus bus(GetParam());
-    form(bus, 3);
-    take_away(bus, 2, 1800 * kMillisecond);
-    bus.run(60 * kSecond);
-    bus.node(2).running = false;
-    bus.run(2 * kSecond + 500 * kMillisecond);
-    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U);
-}
-
-// N-50
-TEST_P(Formed, the_absence_of_this_engine_is_not_that_of_others) {
-    JobBus bus(GetParam());
-    form(bus, 3);
-    // It goes while node 2 has not answered: half a second is node 2's, the rest its own.
-    bus.cut = &bus.node(2);
-    bus.run(500 * kMillisecond);
-    bus.cut = nullptr;
-    take_away(bus, 0, 1500 * kMillisecond);
-    bus.run(kSecond);
-    bus.node(2).running = false;
-    bus.run(2 * kSecond + 500 * kMillisecond);
-    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U);
-}
-
-// An engine tells its clients of an absence for which others may have ended their ranks.
-TEST_P(Formed, a_long_absence_of_this_engine_is_known_for_ten_seconds) {
-    JobBus bus(GetParam());
-    const auto absence = [&](unsigned node) {
-        return bus.node(node).jobs->own_absence(bus.node(node).ids.begin()->second, bus.now);
-    };
-    form(bus, 3);
-    bus.run(kSecond);
-    take_away(bus, 1, kSecond);
-    bus.run(kMillisecond);
-    EXPECT_EQ(absence(1), 0) << "no node takes another for dead so soon";
-    take_away(bus, 1, 3 * kSecond);
-    bus.run(kMillisecond);
-    EXPECT_NEAR(static_cast<double>(absence(1)), 3e9, 5e7);
-    take_away(bus, 1, 1600 * kMillisecond);
-    bus.run(7 * kSecond);
-    EXPECT_NEAR(static_cast<double>(absence(1)), 3e9, 5e7) << "the longest counts";
-    EXPECT_EQ(absence(0), 0);
-    bus.run(4 * kSecond);
-    EXPECT_EQ(absence(1), 0);
-}
-
-TEST_P(Formed, an_absence_shorter_than_a_jobs_patience_explains_nothing) {
-    JobBus bus(GetParam());
-    bus.patience = 15 * kSecond;
-    form(bus, 2);
-    take_away(bus, 1, 5 * kSecond);
-    bus.run(kMillisecond);
-    EXPECT_EQ(bus.node(1).jobs->own_absence(bus.node(1).ids.begin()->second, bus.now), 0);
-    take_away(bus, 1, 14 * kSecond);
-    bus.run(kMillisecond);
-    EXPECT_GT(bus.node(1).jobs->own_absence(bus.node(1).ids.begin()->second, bus.now), 0);
 }
 
 // N-6

@@ -351,7 +351,7 @@ TEST(WireJob, attributes_that_are_no_items_are_malformed) {
         return parsed && out.mtu == 9000 && out.links == 2;
     };
     EXPECT_TRUE(takes({}));
-    EXPECT_TRUE(takes({3, 0})) << "an unknown type without a value";
+    EXPECT_TRUE(takes({5, 0})) << "an unknown type without a value";
     EXPECT_TRUE(takes({7, 2, 1, 2, 200, 1, 9})) << "two unknown types";
     EXPECT_FALSE(takes({3})) << "no length";
     EXPECT_FALSE(takes({3, 2, 1})) << "a value beyond the end";
@@ -380,10 +380,26 @@ TEST(WireJob, values_of_attributes_out_of_range_are_malformed) {
     EXPECT_FALSE(takes({2, 1, 0}));
     EXPECT_FALSE(takes({2, 1, 5}));
     EXPECT_FALSE(takes({2, 2, 1, 1}));
+    EXPECT_TRUE(takes({3, 4, 0, 0, 0, 1}));
+    EXPECT_TRUE(takes({3, 4, 0, 9, 0x27, 0xc0})) << "ten minutes";
+    EXPECT_FALSE(takes({3, 4, 0, 9, 0x27, 0xc1}));
+    EXPECT_FALSE(takes({3, 4, 0, 0, 0, 0}));
+    EXPECT_FALSE(takes({3, 3, 0, 0, 1}));
     NodeAttributes none;
     EXPECT_TRUE(parse_attributes({}, none));
     EXPECT_EQ(none.mtu, kMtuMin) << "who says nothing takes the least";
     EXPECT_EQ(none.links, 1);
+    EXPECT_EQ(none.patience_ms, 0U);
+}
+
+// J-37
+TEST(WireJob, attributes_are_read_as_they_were_written) {
+    const NodeAttributes said{9000, 3, 0x123456};
+    NodeAttributes read;
+    ASSERT_TRUE(parse_attributes(span_of(octets_of(said)), read));
+    EXPECT_EQ(read.mtu, said.mtu);
+    EXPECT_EQ(read.links, said.links);
+    EXPECT_EQ(read.patience_ms, said.patience_ms);
 }
 
 // J-25, J-26
