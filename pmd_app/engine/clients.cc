@@ -98,6 +98,9 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
             case urtp::EventKind::kSendFailed:
                 fault(endpoint, Err::kPortDown, event.rank, event.count);
                 break;
+            case urtp::EventKind::kPathNarrow:
+                path_narrowed(core, endpoint, event.rank, now);
+                return;
         }
     }
 }
@@ -108,6 +111,7 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
     urtp::Transport::Outlook outlook = endpoint.member->outlook();
     if (outlook.event) [[unlikely]] {
         take_events(core, endpoint, now);
+        if (endpoint.member == nullptr) return;  // the job ended
         outlook = endpoint.member->outlook();
     }
     endpoint.timer = outlook.timer;

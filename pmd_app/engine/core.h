@@ -332,6 +332,9 @@ void finish_round(Core& core, Nanos now);
 // --- interface.cc
 /// Answers to changes of the interface under the net's port since the last look. Set: its entry.
 void follow_interface(Core& core, Net& net, Nanos now);
+/// Ends the endpoint's job if the rank's node answers although the job's long packets do not reach
+/// it: a switch or router began to drop them.
+void path_narrowed(Core& core, Endpoint& endpoint, Rank rank, Nanos now);
 
 // --- fast/quiet.cc
 /// The fast path of a received frame: a short message that its transport predicted goes from the

@@ -4,6 +4,8 @@
 //
 //   MTU below the port's      told, counted; new jobs send shorter packets
 //   … longer frames refused   for node_dead: jobs of longer packets end with a sentence
+//   packets do not arrive    at a node that answers: the path to it takes shorter ones than when
+//                             the job formed, which ends with a sentence
 //   MAC, old one kept         told, counted; the net goes on by the old one, and takes the new one
 //                             when no endpoint is in a job and no peer is to be notified
 //   MAC, old one lost         told, counted; the net's jobs end with a sentence; then as above
@@ -159,6 +161,22 @@ void follow_interface(Core& core, Net& net, Nanos now) {
     follow_mtu(core, net, *interface);
     judge_refusals(core, net, *interface, now);
     follow_address(core, net, *interface, now);
+}
+
+// J-48. The rank may have died meanwhile, or its node may be about to.
+void path_narrowed(Core& core, Endpoint& endpoint, Rank rank, Nanos now) {
+    const Mac& mac = endpoint.member->peer(rank).mac;
+    if (endpoint.gone[rank] != kHere ||
+        endpoint.net->jobs.is_silent(endpoint.job, endpoint.nodes[rank], now))
+        return;
+    const std::string size = std::to_string(endpoint.member->mtu());
+    const std::string found = "packets of up to " + size + " bytes reach node " + text_of(mac) +
+                              " no more, and shorter ones do: a switch or router between has a "
+                              "smaller MTU than when the job began; ";
+    core.counters.add(Counter::paths_narrowed);
+    report(core, found + "that job has ended; raise that MTU, or let later jobs find it");
+    end_job(core, endpoint,
+            found + "raise it, or start the job again, which then sends shorter packets", now);
 }
 
 }  // namespace ulc::engine

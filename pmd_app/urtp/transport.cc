@@ -164,7 +164,7 @@ void Transport::peer_gone(Rank rank, EventKind kind, Nanos now) {
 }
 
 bool Transport::poll_event(Event& out) noexcept {
-    return sender_.poll_failed(out) || sessions_.poll_event(out);
+    return sender_.poll_event(out) || sessions_.poll_event(out);
 }
 
 // --- sending

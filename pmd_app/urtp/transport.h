@@ -208,7 +208,7 @@ public:
         bool tx = false;       ///< has_tx()
     };
     [[nodiscard]] Outlook outlook() const noexcept {
-        return {context_.timers.next(), sender_.has_failed() || sessions_.has_news(), has_tx()};
+        return {context_.timers.next(), sender_.has_news() || sessions_.has_news(), has_tx()};
     }
     [[nodiscard]] bool poll_event(Event& out) noexcept;
     /// Says how long a member may hold up a group's stream of this one. Until then:

@@ -121,6 +121,7 @@ enum class EventKind : std::uint8_t {
     kHeldSilent,    ///< the same: it does not answer
     kLost,        ///< `count` packets from `rank` were lost and do not come again (profile detect)
     kSendFailed,  ///< `count` packets of ours did not reach the wire (profile detect)
+    kPathNarrow,  ///< a packet above mtu_sure, sent `count` times, does not reach `rank`
 };
 
 struct Event {
@@ -143,6 +144,7 @@ struct TransportConfig {
     Mac mac;
     std::uint16_t mtu = 1500;        ///< MTU of the packets that are sent
     std::uint16_t mtu_taken = 1500;  ///< no packet that comes is longer
+    std::uint16_t mtu_sure = 1500;   ///< a packet of this length passes each path
     std::uint16_t ether_type = wire::kEtherTypeDefault;
     Seq first_seq;
     GroupHandle world = 0;

@@ -119,6 +119,13 @@ Segment* Repairs::next(Nanos now, Repeated* repeated) {
     return nullptr;
 }
 
+/// Names a destination that lacks the packet, if it is one whose length a path may refuse.
+void Repairs::note_narrow(const TxStream& tx, const TxSlot& slot) noexcept {
+    if (slot.segment->length <= sizeof(wire::EthernetHeader) + context_.config.mtu_sure) return;
+    for (std::uint32_t at = 0; at < tx.members; ++at)
+        if (tx.is_destination(at) && !tx.repair_from.before(tx.next[at])) narrow_ = tx.rank[at];
+}
+
 /// Repeats a retained frame byte for byte. A group packet that one member asked for goes to that
 /// member's address: rewritten in place when no other holds the frame, else copied.
 Segment* Repairs::repeat(TxStream& tx, TxSlot& slot, Nanos now) {
@@ -142,6 +149,8 @@ Segment* Repairs::repeat(TxStream& tx, TxSlot& slot, Nanos now) {
     slot.sent_at = now;
     slot.ticket = context_.departures->next;
     slot.transmissions = static_cast<std::uint8_t>(std::min(slot.transmissions + 1, 255));
+    if (slot.transmissions % kNarrowAfter == 0) [[unlikely]]
+        note_narrow(tx, slot);
     tx.pacer.on_packet(now);
     context_.count(several ? Counter::repair_multicast : Counter::repair_unicast);
     Session* peer = several ? nullptr : sessions_.find(rank);

@@ -5,6 +5,8 @@
 // with new packets, since packets lost to a full queue must not fill it again.
 #pragma once
 
+#include <utility>
+
 #include "urtp/context.h"
 #include "urtp/list.h"
 #include "urtp/sender/stream_tx.h"
@@ -49,16 +51,24 @@ public:
     /// Streams take turns. nullptr: nothing may go now, or there is no segment for a copy.
     /// repeated: set to the packet that is returned.
     Segment* next(Nanos now, Repeated* repeated = nullptr);
+    /// A packet above mtu_sure does not reach a destination, though it is sent again and again. A
+    /// destination that lives takes shorter ones, or it would not ask.
+    [[nodiscard]] bool has_narrow() const noexcept { return narrow_ != kNoRank; }
+    /// Returns that destination, once; kNoRank: none.
+    [[nodiscard]] Rank take_narrow() noexcept { return std::exchange(narrow_, kNoRank); }
+    static constexpr std::uint8_t kNarrowAfter = 48;  ///< transmissions, and as many more each time
 
     void fields(state::Archive& archive);  ///< urtp/state/, after the streams were made
 
 private:
     bool find(TxStream& tx) noexcept;
     Segment* repeat(TxStream& tx, TxSlot& slot, Nanos now);
+    void note_narrow(const TxStream& tx, const TxSlot& slot) noexcept;
 
     Context& context_;
     const Sessions& sessions_;
     List<TxStream, &TxStream::repair_link> list_;
+    Rank narrow_ = kNoRank;
 };
 
 }  // namespace ulc::urtp

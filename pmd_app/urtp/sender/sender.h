@@ -65,8 +65,10 @@ public:
     void want_segments(Nanos now) noexcept;
     bool send_failed(const wire::FrameView& frame, Nanos now) noexcept;
     void note_failed() noexcept { ++sends_failed_; }
-    [[nodiscard]] bool has_failed() const noexcept { return sends_failed_ > 0; }
-    bool poll_failed(Event& out) noexcept;
+    [[nodiscard]] bool has_news() const noexcept {
+        return sends_failed_ > 0 || repairs_.has_narrow();
+    }
+    bool poll_event(Event& out) noexcept;
     void pull_tails() noexcept;
     [[nodiscard]] bool drained() const noexcept {
         return active_unicast_.empty() && active_groups_.empty() && !has_packets();

@@ -223,10 +223,13 @@ bool Sender::send_failed(const wire::FrameView& frame, Nanos now) noexcept {
     return true;
 }
 
-bool Sender::poll_failed(Event& out) noexcept {
-    if (sends_failed_ == 0) return false;
-    out = {EventKind::kSendFailed, config().rank, sends_failed_};
-    sends_failed_ = 0;
+bool Sender::poll_event(Event& out) noexcept {
+    if (sends_failed_ > 0) {
+        out = {EventKind::kSendFailed, config().rank, std::exchange(sends_failed_, 0U)};
+        return true;
+    }
+    if (!repairs_.has_narrow()) return false;
+    out = {EventKind::kPathNarrow, repairs_.take_narrow(), Repairs::kNarrowAfter};
     return true;
 }
 

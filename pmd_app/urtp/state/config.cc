@@ -22,8 +22,8 @@ void Params::fields(state::Archive& archive) {
 
 void TransportConfig::fields(state::Archive& archive) {
     // Others are objects of the engine; the profile is digested in the context.
-    ULC_STATE(archive, TransportConfig, 2,
-              (rank, mac, mtu, mtu_taken, ether_type, first_seq, world, crc, params),
+    ULC_STATE(archive, TransportConfig, 3,
+              (rank, mac, mtu, mtu_taken, mtu_sure, ether_type, first_seq, world, crc, params),
               (seed, send_frames, receive_frames, node_silent, node_context, departures, arrivals,
                profile));
 }

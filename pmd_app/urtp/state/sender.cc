@@ -72,7 +72,10 @@ void TxStream::fields(state::Archive& archive) {
     archive.require(want_at < members || want_at >= TxSlot::kSeveral, "a member is out of range");
 }
 
-void Repairs::fields(state::Archive& archive) { list_fields(archive, list_, sessions_); }
+void Repairs::fields(state::Archive& archive) {
+    ULC_STATE(archive, Repairs, 1, (narrow_), (context_, sessions_, list_));
+    list_fields(archive, list_, sessions_);
+}
 
 void Sender::stream_fields(state::Archive& archive, TxStream& tx) {
     Seq tail = tx.tail;

@@ -15,7 +15,7 @@ inline void fields(state::Archive& archive, Mac& mac) { archive.values(mac.octet
 
 namespace ulc::urtp {
 
-constexpr EventKind last_value(EventKind) noexcept { return EventKind::kSendFailed; }
+constexpr EventKind last_value(EventKind) noexcept { return EventKind::kPathNarrow; }
 constexpr TimerOwner last_value(TimerOwner) noexcept { return TimerOwner::kGroup; }
 
 /// Exports or imports a flag of one bit.

@@ -103,6 +103,60 @@ TEST(Mtu, messages_of_each_size_pass_a_switch_port_of_a_smaller_mtu) {
     EXPECT_EQ(cluster.shut_down(), 0U);
 }
 
+// J-48
+TEST(Mtu, a_path_that_narrows_under_a_job_ends_it_with_a_sentence) {
+    SimCluster cluster(config_of({9000, 9000, 9000}));
+    ASSERT_TRUE(cluster.form(3, own_node));
+    ASSERT_TRUE(cluster.client(0).send(1, 1, Oracle::payload(1, 64U << 10)));
+    ASSERT_TRUE(wait_for(cluster, 1, 1));
+    cluster.net().faults().set_longest(1, 1500);
+    RingClient& sender = cluster.client(0);
+    ASSERT_TRUE(sender.send(1, 1, Oracle::payload(2, 64U << 10)));
+    const Nanos narrowed = cluster.now();
+    const auto ends = [&] { return sender.job_status == static_cast<int>(Err::kPortDown); };
+    ASSERT_TRUE(cluster.run(10 * kSecond, ends, [&] {
+        for (std::size_t n = 0; n < 3; ++n)
+            cluster.client(n).poll();
+    }));
+    EXPECT_LE(cluster.now() - narrowed, 5 * kSecond);
+    EXPECT_NE(sender.job_text.find("packets of up to 9000 bytes reach node"), std::string::npos)
+        << sender.job_text;
+    EXPECT_EQ(cluster.engine(0).counters().get(Counter::paths_narrowed), 1U);
+    ASSERT_TRUE(cluster.run(
+        kSecond, [&] { return cluster.client(2).peers_died == std::vector<Rank>{0}; },
+        [&] { cluster.client(2).poll(); }));
+}
+
+// J-48
+TEST(Mtu, no_path_is_narrow_that_loses_half_of_all_frames) {
+    SimCluster cluster(config_of({9000, 9000}));
+    ASSERT_TRUE(cluster.form(2, own_node));
+    FaultRates rates;
+    rates.loss = 0.5;
+    cluster.net().faults().set(rates);
+    for (std::size_t n = 1; n <= 20; ++n) {
+        ASSERT_TRUE(cluster.client(0).send(1, 1, Oracle::payload(n, 64U << 10)));
+        ASSERT_TRUE(wait_for(cluster, 1, n)) << n;
+    }
+    EXPECT_EQ(cluster.engine(0).counters().get(Counter::paths_narrowed), 0U);
+}
+
+// J-48
+TEST(Mtu, no_path_is_narrow_whose_receiver_takes_nothing_for_a_minute) {
+    ClusterConfig config = config_of({9000, 9000});
+    config.sizes = {256, 512, 1U << 20, 128U << 10};
+    SimCluster cluster(config);
+    ASSERT_TRUE(cluster.form(2, own_node));
+    std::size_t sent = 0;
+    while (sent < 64 && cluster.client(0).send(1, 1, Oracle::payload(sent, 64U << 10)))
+        ++sent;
+    ASSERT_GT(sent, 8U) << "more than the receiver has space for";
+    cluster.run(
+        60 * kSecond, [] { return false; }, [&] { cluster.client(0).poll(); });
+    EXPECT_EQ(cluster.engine(0).counters().get(Counter::paths_narrowed), 0U);
+    EXPECT_TRUE(wait_for(cluster, 1, sent));
+}
+
 // L-41
 TEST(Mtu, links_use_the_least_mtu_of_their_two_nodes) {
     SimCluster cluster(config_of({9000, 1000}));  // a link never has packets of more than 1500
