@@ -43,7 +43,7 @@ double median_on_hub(std::uint16_t nodes, const char* algorithm) {
     return timing.each_us[kOdd / 2];
 }
 
-// The table chooses GAMMA's two chains; a rule may lose 8 % in a cell (docs/SELECTION.md). 3 nodes
+// The table chooses GAMMA's two chains; a rule may lose 8 % in a cell (kLossMax). 3 nodes
 // are no cell: there one chain is an eighth faster.
 TEST(CollectiveBudget, a_barrier_on_a_hub_is_no_slower_than_any_other_at_any_number_of_nodes) {
     for (std::uint16_t nodes = 2; nodes <= 32; ++nodes) {
