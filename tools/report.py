@@ -295,7 +295,7 @@ def page_of(rows, folder, problems):
     machine = [f"{os.cpu_count()} processors ({processor()})", f"Linux {platform.release()}"]
     machine += [f"DPDK {dpdk}"] if dpdk else []
     machine += [compiler] if compiler else []
-    out = ["# Results", "",
+    out = ["# Results", "<!-- written by: tools/quickstart --results FILE -->", "",
            "Written by `tools/quickstart --results FILE`; [METHOD](METHOD.md) says how the figures "
            "are taken, and what they can and cannot say.", "",
            f"Commit {commit}, {datetime.date.today()}. {', '.join(machine)}.", "",

@@ -39,6 +39,8 @@ CLEAN = {
     "pmd_app/main/options.def": 'ULC_OPTION("crc", crc, flag)\n',
     "tools/run.cc": 'app.add_option("--nodes", nodes);\n',
     "docs/guide/TROUBLESHOOTING.md": GUIDE,
+    "docs/design/THREAT_MODEL.md": "| flood | `a.h` | `no_rate`, `…_limit` |\n| none | `b` | – |\n",
+    "tests/mutants/mutants.toml": '# SPDX\n[[mutant]]\nname = "no_rate"\n',
     "libulc/base/e.cc": "#include <other/foreign.h>\n"
                         "// See a.h, base/b.cc, libulc/base/, `guide.md`,\n"
                         "// foreign.h, <none.h>, hw/net/none.cc, /proc/none.cc, none_*.cc and\n"
@@ -159,6 +161,35 @@ def guides(checker, tap):
                      and len(output.splitlines()) == 2, output)
 
 
+def threats(checker, tap):
+    with tempfile.TemporaryDirectory() as root:
+        write(root, CLEAN | {"docs/design/THREAT_MODEL.md": "\n| flood | `a.h` | `no_limit` |\n"})
+        status, output = run(checker, root)
+        tap.case("finds_a_planted_fault_that_is_not", status == 1 and output.startswith(
+            "docs/design/THREAT_MODEL.md:2: there is no planted fault no_limit"), output)
+
+
+def words(checker, tap):
+    mark = "<!-- written by: tools/run --results FILE -->\n"
+    table = "| a b |\n" * 20_000
+    for name, pages, said in (
+            ("accepts_50000_words", {"docs/b/x.md": "a " * 50_000}, ""),
+            ("finds_a_word_too_many", {"docs/b/x.md": "a " * 49_990, "docs/y.md": "a " * 11},
+             "50001 words, at most 50000: shorten a page; the longest are docs/b/x.md (49990)"),
+            ("finds_the_words_of_a_table", {"docs/x.md": table}, "80000 words"),
+            ("accepts_a_table_that_a_command_writes", {"docs/x.md": mark + table}, ""),
+            ("finds_words_next_to_such_a_table", {"docs/x.md": mark + table + "a " * 50_001},
+             "50001 words"),
+            ("finds_a_mark_without_a_command",
+             {"docs/x.md": mark.replace("tools/run", "tools/none") + table},
+             "docs/x.md: it is written by tools/none, which is no file")):
+        with tempfile.TemporaryDirectory() as root:
+            write(root, {"tools/run": "true\n"} | pages)
+            status, output = run(checker, root)
+            tap.case(name, (status == 1 and said in output) if said else status == 0,
+                     output[-300:])
+
+
 def licences(checker, tap):
     line = "SPDX-License-Identifier: BSD-3-Clause\n"
     files = {"LICENSE": "Redistribution is permitted.\n", "a.cc": "// " + line,
@@ -210,6 +241,8 @@ def main():
     tap = Tap()
     plain_trees(checker, tap)
     guides(checker, tap)
+    threats(checker, tap)
+    words(checker, tap)
     licences(checker, tap)
     if shutil.which("git"):
         repositories(checker, tap)

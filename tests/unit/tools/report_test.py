@@ -88,6 +88,8 @@ class Report(unittest.TestCase):
 
     def test_the_page_names_commit_and_machine(self):
         _, page = self.report(ucx__1=result(ucx__posix__one_way__8=0.1))
+        self.assertTrue(page.startswith(
+            "# Results\n<!-- written by: tools/quickstart --results FILE -->\n"))
         self.assertRegex(page, r"\nCommit .+, 20\d\d-\d\d-\d\d\. \d+ processors \(.+\), Linux ")
 
 
