@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A thin C++20 interface of ulc.h: an endpoint that closes itself, spans in place of pointer and
-// length, exceptions in place of codes. Nothing is hidden: every object gives its C handle, and
-// ULC_ERR_AGAIN stays an ordinary result.
-//
-//   ulc::Endpoint ep;                          // ULC_ENGINE or the default socket
-//   ep.join();                                 // by the environment of `ulc run`
-//   ep.send(1, 7, std::as_bytes(std::span(data)));
-//   ulc::Received got = ep.receive(ULC_RANK_ANY, 7, std::as_writable_bytes(std::span(buffer)));
+/// @file
+/// A thin C++20 interface of ulc.h: an endpoint that closes itself, spans in place of pointer and
+/// length, exceptions in place of codes. Nothing is hidden: every object gives its C handle, and
+/// ULC_ERR_AGAIN stays an ordinary result.
+///
+///   ulc::Endpoint ep;                          // ULC_ENGINE or the default socket
+///   ep.join();                                 // by the environment of `ulc run`
+///   ep.send(1, 7, std::as_bytes(std::span(data)));
+///   ulc::Received got = ep.receive(ULC_RANK_ANY, 7, std::as_writable_bytes(std::span(buffer)));
 #pragma once
 
 #include <ulc.h>
@@ -20,18 +21,25 @@
 #include <string>
 #include <utility>
 
+/// The C++ interface of libulc.
 namespace ulc {
+
+/// @defgroup ulc_cpp C++
+/// @{
 
 /// A failed call: the ulc_error and a sentence. Calls that start an operation never throw
 /// ULC_ERR_AGAIN.
 class Error : public std::exception {
 public:
+    /// Takes the code of the call that failed, and what the call did.
     explicit Error(int code, const std::string& during)
         : code_(code), text_(during + ": " + ulc_error_text(code)) {
         const char* more = ulc_last_error_text();
         if (more != nullptr && *more != '\0') text_ += std::string(" (") + more + ")";
     }
+    /// Returns the ulc_error.
     [[nodiscard]] int code() const noexcept { return code_; }
+    /// Returns the sentence.
     [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
 
 private:
@@ -46,6 +54,7 @@ public:
     Request() = default;
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
+    /// Returns the C handle, for functions of ulc.h.
     [[nodiscard]] ulc_request* handle() noexcept { return &request_; }
 
 private:
@@ -54,18 +63,18 @@ private:
 
 /// The result of a receive.
 struct Received {
-    std::uint16_t source;
-    ulc_group group;  ///< 0: unicast
-    std::uint64_t tag;
-    std::size_t length;
+    std::uint16_t source;  ///< rank of the sender
+    ulc_group group;       ///< 0: unicast
+    std::uint64_t tag;     ///< as it was sent
+    std::size_t length;    ///< bytes of the message
 };
 
 /// One endpoint (ulc_endpoint). One thread at a time; movable. All blocking calls have a limit; the
 /// default is none.
 class Endpoint {
 public:
-    using Limit = std::chrono::nanoseconds;
-    static constexpr Limit kForever{ULC_WAIT_FOREVER};
+    using Limit = std::chrono::nanoseconds;             ///< longest time of a wait
+    static constexpr Limit kForever{ULC_WAIT_FOREVER};  ///< no limit
 
     /// Calls ulc_open(). Throws Error.
     explicit Endpoint(const char* engine = nullptr) {
@@ -125,8 +134,11 @@ public:
         check(error, "unlinking");
         wait(request);
     }
+    /// Returns the own rank.
     [[nodiscard]] std::uint16_t rank() const noexcept { return ulc_rank(handle()); }
+    /// Returns the number of ranks.
     [[nodiscard]] std::uint16_t size() const noexcept { return ulc_size(handle()); }
+    /// Returns the group of all ranks.
     [[nodiscard]] ulc_group world() const noexcept { return ulc_world(handle()); }
 
     /// Starts a send; payload stays untouched until wait(request). Throws Error.
@@ -302,5 +314,7 @@ private:
 
     std::unique_ptr<ulc_endpoint, Close> endpoint_;
 };
+
+/// @}
 
 }  // namespace ulc

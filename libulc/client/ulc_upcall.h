@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Upcalls: messages that interrupt a thread which computes. A part of libulc, next to ulc.h.
+/** @file
+ * Upcalls: messages that interrupt a thread which computes. A part of libulc, next to ulc.h.
  *
  *     ulc_upcall(ep, handler, context);
  *     do { ulc_poll(ep); ... take what came ... } while (ulc_promise(ep, 0) == ULC_ERR_AGAIN);
@@ -15,7 +16,12 @@
 extern "C" {
 #endif
 
-/* Lets `handler` interrupt this thread when something arrives while the thread computes and does
+/** @defgroup ulc_upcalls Upcalls */ /** @{ */
+
+/** Handles what has arrived at the endpoint. `context` is that of ulc_upcall(). */
+typedef void (*ulc_upcall_handler)(ulc_endpoint* ep, void* context);
+
+/** Lets `handler` interrupt this thread when something arrives while the thread computes and does
  * not poll (Express §3.2). The thread calls it between ulc_promise(ep, 0) and ulc_promise(ep, 1)
  * only, within the handler of SIGURG, after the endpoint was polled. It may call every function of
  * the endpoint that does not block, but not ulc_upcall(), ulc_promise(ep, 0) and ulc_close(). After
@@ -29,10 +35,9 @@ extern "C" {
  * that is interrupted; it takes the handler away before another thread uses or closes the endpoint.
  * Cost: five system calls. With an embedded engine the helper thread polls while the promise is
  * revoked, and needs a core. */
-typedef void (*ulc_upcall_handler)(ulc_endpoint* ep, void* context);
 ULC_API int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* context);
 
-/* polls = 0: revokes the promise that this thread polls the endpoint. From now on the handler of
+/** polls = 0: revokes the promise that this thread polls the endpoint. From now on the handler of
  * ulc_upcall() is called when something arrives. The thread calls no function of the endpoint until
  * ulc_promise(ep, 1). The handler interrupts it anywhere but in the library that holds malloc(),
  * which is the C library as a rule: there it waits until the thread has left. A sleep there is
@@ -47,7 +52,7 @@ ULC_API int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* conte
  * and one fence, no system call; for an embedded engine whose helper sleeps, one system call. */
 ULC_API int ulc_promise(ulc_endpoint* ep, int polls);
 
-/* Takes the endpoint for the calling thread while the endpoint's own thread computes, i.e. has
+/** Takes the endpoint for the calling thread while the endpoint's own thread computes, i.e. has
  * revoked its promise. Until ulc_give_back() the caller may call every function of the endpoint but
  * ulc_upcall(), ulc_promise() and ulc_close(). Meanwhile no handler is called, and
  * ulc_promise(ep, 1) of the endpoint's thread waits. Errors: AGAIN (the endpoint's thread, its
@@ -55,25 +60,26 @@ ULC_API int ulc_promise(ulc_endpoint* ep, int polls);
  * has taken its handler away. Cost: two atomic operations. */
 ULC_API int ulc_borrow(ulc_endpoint* ep);
 
-/* Gives a borrowed endpoint back. The endpoint's thread is interrupted, and its handler called, if
+/** Gives a borrowed endpoint back. The endpoint's thread is interrupted, and its handler called, if
  * `interrupt` is not 0, for what the caller has polled, or if something has arrived. Errors:
  * INVALID. Threads: the one that borrowed. Cost: two atomic operations and a fence; a system call
  * to interrupt. */
 ULC_API int ulc_give_back(ulc_endpoint* ep, int interrupt);
 
-/* Kinds of handlers of messages that libraries on libulc run. */
+/** Kinds of handlers of messages that libraries on libulc run. */
 enum ulc_handler_kind {
-    ULC_HANDLER_NONE = 0,
-    ULC_HANDLER_PORT = 1,   /* libgamma; the number is the port */
-    ULC_HANDLER_EXPRESS = 2 /* libexpress; the number is the place in the list of express_init() */
+    ULC_HANDLER_NONE = 0, /**< no handler runs */
+    ULC_HANDLER_PORT = 1, /**< libgamma; the number is the port */
+    ULC_HANDLER_EXPRESS =
+        2 /**< libexpress; the number is the place in the list of express_init() */
 };
 
-/* Publishes that such a handler begins to run, or, with ULC_HANDLER_NONE, that it has returned.
+/** Publishes that such a handler begins to run, or, with ULC_HANDLER_NONE, that it has returned.
  * `ulc stat` names a handler that has run for a second. Threads: the one that may use the endpoint.
  * Cost: one store, one look at a coarse clock; no system call. */
 ULC_API void ulc_show_handler(ulc_endpoint* ep, enum ulc_handler_kind kind, uint16_t number);
 
-/* lend = 1: from now on an embedded engine hands over messages of one packet as the received frame
+/** lend = 1: from now on an embedded engine hands over messages of one packet as the received frame
  * itself, so that ulc_take() costs no copy. The bytes at *view are then aligned to 4, not to 64. A
  * receive copies them once instead of twice. The endpoints of a net have at most 64 frames, or an
  * eighth of the port's segments if that is less; messages beyond are copied, as are messages of 40
@@ -81,6 +87,8 @@ ULC_API void ulc_show_handler(ulc_endpoint* ep, enum ulc_handler_kind kind, uint
  * Errors: INVALID, UNSUPPORTED (the engine is another process), CLOSED, TIMEOUT (another thread of
  * the process has not left the engine for 5 s). Threads: the endpoint's. */
 ULC_API int ulc_lend_frames(ulc_endpoint* ep, int lend);
+
+/** @} */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libgamma: Active Ports, the programming interface of GAMMA [GAMMA §4.7], on libulc.
+/** @file
+ * libgamma: Active Ports, the programming interface of GAMMA [GAMMA §4.7], on libulc.
  *
  * Model. A program runs as the instances 0 … N − 1 of one process group. Each instance is a
  * process with 256 ports. A message is sent through a port that is bound for output, to a port of
@@ -28,25 +29,28 @@
 extern "C" {
 #endif
 
-#define GAMMA_API __attribute__((visibility("default")))
+/** @defgroup gamma Active Ports */ /** @{ */
 
-#define BROADCAST 255           /* dest_node: all other members of the group */
-#define GAMMA_PORTS 256         /* ports, semaphores and error semaphores of a process */
-#define GAMMA_RESERVED_FROM 247 /* ports and semaphores from here on are the library's */
-#define GAMMA_NODES_MAX 255     /* instances of a group */
+#define GAMMA_API __attribute__((visibility("default"))) /**< exports a symbol of the library */
+
+#define BROADCAST 255           /**< dest_node: all other members of the group */
+#define GAMMA_PORTS 256         /**< ports, semaphores and error semaphores of a process */
+#define GAMMA_RESERVED_FROM 247 /**< ports and semaphores from here on are the library's */
+#define GAMMA_NODES_MAX 255     /**< instances of a group */
 
 /* Values of gamma_errno in an error handler. */
-#define GAMMA_ERR_FRAMELOST 2   /* a part of a message, or messages before this one, were lost */
-#define GAMMA_ERR_MSGTOOLONG 3  /* no buffer, or fewer bytes left in it than the message has */
-#define GAMMA_ERR_SENDFAILURE 4 /* a message sent through this port did not leave or arrive */
+#define GAMMA_ERR_FRAMELOST 2   /**< a part of a message, or messages before this one, were lost */
+#define GAMMA_ERR_MSGTOOLONG 3  /**< no buffer, or fewer bytes left in it than the message has */
+#define GAMMA_ERR_SENDFAILURE 4 /**< a message sent through this port did not leave or arrive */
 
-typedef void (*gamma_handler)(void);
+typedef void (*gamma_handler)(void); /**< a handler of a port */
 
-/* Valid in handlers: the port that the handler belongs to, and why an error handler runs. */
+/** The port that the handler belongs to; valid in handlers. */
 GAMMA_API extern unsigned char gamma_active_port;
+/** The reason why an error handler runs; valid in it. */
 GAMMA_API extern unsigned char gamma_errno;
 
-/* Joins the process group and waits until all instances have come (barrier).
+/** Joins the process group and waits until all instances have come (barrier).
  * Under `ulc run` or another launcher the group is the launcher's job. num_nodes is then the number
  * of instances; ≤ 0, or more than the job has: all of it. It cannot be smaller.
  * A process that was started alone becomes instance 0, and starts itself on other hosts by
@@ -58,10 +62,10 @@ GAMMA_API extern unsigned char gamma_errno;
  * nor a host file, and if an instance cannot be started. Blocks, at most 60 s. */
 GAMMA_API int gamma_init(int num_nodes, int argc, char** argv);
 
-/* Leaves the group: what was sent is delivered first. Ports are unbound. */
+/** Leaves the group: what was sent is delivered first. Ports are unbound. */
 GAMMA_API int gamma_exit(void);
 
-/* Binds a port, in place of what it was bound to.
+/** Binds a port, in place of what it was bound to.
  * Output: to port dest_port of instance dest_node, or of all other members (BROADCAST), of the
  * group dest_par_pid. A dest_node without an instance: not for output.
  * Another group than the caller's: both have the secret of ULC_GROUPS (man gamma). The call then
@@ -76,59 +80,67 @@ GAMMA_API int gamma_setport(unsigned char port, unsigned char dest_node, unsigne
                             unsigned char dest_port, gamma_handler handler_in,
                             gamma_handler handler_err, void* buffer_in, unsigned long buffer_len);
 
-/* Gives an input port a new buffer, of the size that gamma_setport() said. The fill begins at 0.
+/** Gives an input port a new buffer, of the size that gamma_setport() said. The fill begins at 0.
  * Fails if no size was said. No system call. */
 GAMMA_API int gamma_attach_buffer(unsigned char port, void* buffer_in);
 
-/* Sends a message through a port that is bound for output. `data` may be reused at the return.
- * gamma_send() returns when every receiver's engine has the message, or it has failed (profile
- * detect: when the engine has taken it). gamma_send_fast() returns at once. gamma_send_flowctl()
- * returns when the engine has taken the message, and so waits while a receiver has no credit left.
- * Failures raise GAMMA_ERR_SENDFAILURE at the port; those that the call itself finds also make it
- * fail. */
+/** Sends a message through a port that is bound for output. Returns when every receiver's engine
+ * has the message, or it has failed (profile detect: when the engine has taken it). `data` may be
+ * reused then. Failures raise GAMMA_ERR_SENDFAILURE at the port; those that the call itself finds
+ * also make it fail. */
 GAMMA_API int gamma_send(unsigned char port, const void* data, unsigned long len);
+/** As gamma_send(), but returns at once; `data` may be reused. */
 GAMMA_API int gamma_send_fast(unsigned char port, const void* data, unsigned long len);
+/** As gamma_send(), but returns when the engine has taken the message, and so waits while a
+ * receiver has no credit left. */
 GAMMA_API int gamma_send_flowctl(unsigned char port, const void* data, unsigned long len);
 
-/* Increments a semaphore, or an error semaphore. */
+/** Increments a semaphore. */
 GAMMA_API int gamma_signal(unsigned char sem);
+/** Increments an error semaphore. */
 GAMMA_API int gamma_sigerr(unsigned char sem);
 
-/* Waits until the semaphore is n or more, subtracts n, and returns 0, or minus the number of
+/** Waits until the semaphore is n or more, subtracts n, and returns 0, or minus the number of
  * gamma_sigerr(sem) since the last wait. Handlers run meanwhile. If a member of the group has died
  * and nothing comes, it subtracts nothing, and returns minus that number minus 1. */
 GAMMA_API int gamma_wait(unsigned char sem, unsigned long n);
 
-/* Returns the value of the semaphore. */
+/** Returns the value of the semaphore. */
 GAMMA_API int gamma_test(unsigned char sem);
 
-/* Runs the function; no handler runs before it returns. In it, as in a handler, gamma_wait() and
+/** Runs the function; no handler runs before it returns. In it, as in a handler, gamma_wait() and
  * gamma_sync() fail. */
 GAMMA_API int gamma_atomic(void (*function)(void));
 
-/* Barrier of the group, by two chains [GAMMA §5.3]. Handlers run meanwhile. Fails if a member has
- * left or died. */
+/** Waits until all instances of the group have called it, by two chains [GAMMA §5.3]. Handlers run
+ * meanwhile. Fails if a member has left or died. */
 GAMMA_API int gamma_sync(void);
 
-/* The parallel PID of the group, 1 … 255, equal at all its members: ULC_PAR_PID, else made of the
- * job's name. Groups that share a secret (ULC_GROUPS) need different ones. */
+/** Returns the parallel PID of the group, 1 … 255, equal at all its members: ULC_PAR_PID, else made
+ * of the job's name. Groups that share a secret (ULC_GROUPS) need different ones. */
 GAMMA_API int gamma_my_par_pid(void);
-GAMMA_API int gamma_my_node(void);
-GAMMA_API int gamma_how_many_nodes(void);
+GAMMA_API int gamma_my_node(void);        /**< Returns the number of this instance. */
+GAMMA_API int gamma_how_many_nodes(void); /**< Returns the number of instances. */
 
-/* Locks memory, and touches each of its pages; unlocks it. Buffers and data of messages need not be
- * locked here. Fails as mlock() does, above the limit of locked memory (ulimit -l). */
+/** Locks memory, and touches each of its pages. Buffers and data of messages need not be locked
+ * here. Fails as mlock() does, above the limit of locked memory (ulimit -l). */
 GAMMA_API int gamma_mlock(void* buffer, unsigned long len);
+/** Unlocks memory. Fails as munlock() does. */
 GAMMA_API int gamma_munlock(void* buffer, unsigned long len);
+/** Unlocks all memory of the process. Fails as munlockall() does. */
 GAMMA_API int gamma_munlockall(void);
 
-/* An instant, and the time from a to b in microseconds. An array, so that it is passed by reference
- * as in the original's calls. */
+/** An instant. An array, so that it is passed by reference as in the original's calls. */
 typedef struct {
-    unsigned long hi, lo;
+    unsigned long hi; /**< high half */
+    unsigned long lo; /**< low half */
 } time_586[1];
+/** Reads the clock. */
 GAMMA_API void gamma_time(time_586 t);
+/** Returns the time from a to b in microseconds. */
 GAMMA_API double gamma_time_diff(time_586 b, time_586 a);
+
+/** @} */
 
 #ifdef __cplusplus
 }
