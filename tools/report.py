@@ -3,13 +3,16 @@
 """Makes one table, plots and one JSON file of Google Benchmark results.
 
     tools/report.py FOLDER [--json FILE] [--results FILE]
+    tools/report.py --plots FILE
 
 FOLDER/raw holds <set>.<round>.json, one for each repetition of a program: <set> names the
 measurement and its wiring ("embedded", "daemon", "kernel", …). Repetitions of a figure and of its
 reference were taken in turns in one run, so their medians can be compared. Writes
 FOLDER/figures.json, FOLDER/table.txt and FOLDER/*.svg (if gnuplot is there), and prints the table.
 --results also writes it as a page in Markdown, with the commit, the machine, the instructions a
-message (FOLDER/instructions.txt) and what was left out (FOLDER/left_out.txt).
+message (FOLDER/instructions.txt) and what was left out (FOLDER/left_out.txt). Next to the page it
+draws the plots of README, latency.svg and collectives.svg. --plots draws these two from the figures
+of such a page.
 """
 import argparse
 import datetime
@@ -159,6 +162,22 @@ RANK_PLOTS = [("models_latency", "L(N) of collectives, embedded (GAMMA §2.4)", 
               ("models_bandwidth", "B(N) of collectives, embedded (GAMMA §2.4)", "MB/s", "B_MBps"),
               ("models_aggregate", "Aggregate bandwidth of collectives, embedded (GAMMA §2.4)",
                "MB/s", "BA_MBps")]
+# The plots of README, each system next to its strongest peers. Over the size, as PLOTS; and bars of
+# the operations: text and set for each system, and the benchmark of each operation.
+README_LATENCY = [
+    ("ULC, shared memory", "embedded_shm", "one_way/" + SIZE, "us"),
+    ("UCX, shared memory", "ucx", "ucx/posix/one_way/" + SIZE, "us"),
+    ("Open MPI, shared memory", "mpi_shm", "mpi/one_way/" + SIZE, "us"),
+    ("ULC, kernel's bridge", "bridge", "one_way/" + SIZE, "us"),
+    ("kernel TCP, polled, bridge", "bridge_kernel", KERNEL + "/one_way/" + SIZE, "us"),
+    ("Open MPI over TCP, bridge", "bridge_mpi", "mpi/one_way/" + SIZE, "us")]
+README_COLLECTIVES = [
+    ("ULC, embedded", "embedded_collective4", ""), ("ULC, daemons", "collective4", ""),
+    ("Open MPI, shared memory", "mpi_shm_collective4", "mpi/"),
+    ("Open MPI over TCP", "mpi_collective4", "mpi/")]
+README_OPERATIONS = [("barrier", "barrier"), ("broadcast 64 KiB", "broadcast/65536"),
+                     ("allgather 1 KiB", "allgather/1024"), ("allreduce 8 B", "allreduce/8"),
+                     ("alltoall 1 KiB", "alltoall/1024")]
 # Keys of each run of Google Benchmark besides the counters.
 RUN_KEYS = {"family_index", "per_family_instance_index", "repetitions", "repetition_index",
             "threads", "iterations", "real_time",
@@ -373,14 +392,81 @@ def draw(folder, name, title, across, unit, data):
     return data
 
 
+def read_page(text):
+    """Returns the figures of a page of results, as read_raw(), and where they are from."""
+    found = {}
+
+    def take(key, value):
+        number = re.match(r"[\d.]+", value)
+        if number:
+            of_set, benchmark, metric = key
+            found.setdefault(of_set, {}).setdefault(benchmark, {})[metric] = \
+                [float(number[0]) / SCALES.get(metric, 1)]
+
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    for figure, key, references, _ in FIGURES:
+        for row in rows:
+            if row[0] == figure:
+                take(key, row[1])
+            for name, reference, _ in references:
+                if row[0] == figure and len(row) > 3 and row[2] == name:
+                    take(reference, row[3])
+    source = re.search(r"^(Commit .*?\. \d+ processors \(.*?\))", text, re.M)
+    return found, source[1] if source else ""
+
+
+def readme_plots(folder, found, source):
+    """Draws the plots of README into the folder. Returns the names of the files."""
+    latency = {text: curve_of(found, *rest) for text, *rest in README_LATENCY}
+    latency = {text: points for text, points in latency.items() if points}
+    systems = [(text, [median_of(found, (of_set, prefix + benchmark, "us"))
+                       for _, benchmark in README_OPERATIONS])
+               for text, of_set, prefix in README_COLLECTIVES]
+    systems = [(text, values) for text, values in systems if any(values)]
+    if not latency or not systems or shutil.which("gnuplot") is None:
+        return []
+    head = ("set terminal svg size 760,400 font 'sans,13' background 'white'\n"
+            f"set label 1 '{source}' at graph 0,1.04 font ',10'\nset grid\n"
+            "set ylabel 'µs'\nset key outside right top Left reverse\n")
+    curves = ", ".join(f"'-' using 1:2 with linespoints pt {5 + i % 3 * 2} title \"{text}\""
+                       for i, text in enumerate(latency))
+    points = "".join("".join(f"{x} {y:.4g}\n" for x, y in curve) + "e\n"
+                     for curve in latency.values())
+    bars = ", ".join(f"'-' using 2:xtic(1) title \"{text}\"" for text, _ in systems)
+    heights = "".join("".join(f"\"{name}\" {'?' if value is None else format(value, '.4g')}\n"
+                              for (name, _), value in zip(README_OPERATIONS, values)) + "e\n"
+                      for _, values in systems)
+    scripts = {
+        "latency.svg": "set title 'One-way latency of two processes' offset 0,1\n"
+                       "set logscale xy\nset xlabel 'bytes of a message'\nset format x '%.0f'\n"
+                       f"set xtics (8, 128, '1 Ki' 1024, '8 Ki' 8192, '64 Ki' 65536, "
+                       f"'1 Mi' 1048576)\nplot {curves}\n{points}",
+        "collectives.svg": "set title 'Collectives of 4 nodes' offset 0,1\n"
+                           "set style data histogram\nset style fill solid 0.8\n"
+                           "set datafile missing '?'\nset yrange [0:]\n"
+                           f"set xtics rotate by -20\nplot {bars}\n{heights}"}
+    for name, script in scripts.items():
+        subprocess.run(["gnuplot"], input=f"set output '{name}'\n{head}{script}", text=True,
+                       cwd=folder, check=True)
+    return list(scripts)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path, nargs="?")
     parser.add_argument("--json", type=pathlib.Path, help="a copy of figures.json")
     parser.add_argument("--measured", action="store_true", help="leave out what was not measured")
     parser.add_argument("--results", type=pathlib.Path, help="the table as a page in Markdown")
+    parser.add_argument("--plots", type=pathlib.Path, metavar="FILE",
+                        help="draw README's plots next to this page of results")
     options = parser.parse_args()
+    if options.plots:
+        if not readme_plots(options.plots.parent, *read_page(options.plots.read_text("utf-8"))):
+            sys.exit("error: no gnuplot (tools/setup build brings it), or no figures in the page")
+        return
+    if options.folder is None:
+        parser.error("which folder? for example build/figures")
     found, problems = read_raw(options.folder / "raw")
     if not found:
         sys.exit(f"error: no results in {options.folder / 'raw'}")
@@ -404,7 +490,9 @@ def main():
     if options.json:
         options.json.write_text(text)
     if options.results:
-        options.results.write_text(page_of(rows, options.folder, problems), encoding="utf-8")
+        page = page_of(rows, options.folder, problems)
+        options.results.write_text(page, encoding="utf-8")
+        readme_plots(options.results.parent, found, read_page(page)[1])
     print(table)
     for problem in problems:
         print(f"note: {problem}")

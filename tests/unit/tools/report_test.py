@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests of tools/report.py: its table, its page of results, and what a cut result leaves."""
+import importlib.util
 import json
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[3] / "tools" / "report.py"
+RESULTS = SCRIPT.parents[1] / "docs/benchmarks/RESULTS.md"
+PLOTS = ("latency.svg", "collectives.svg")
 COUNTS = ("instructions   budget  what\n"
           "      1321.0     1325  two engines, 8 B one way\n"
           "       900.0      600  a receiver's share: FAILED, more than 3% above; see what grew\n"
@@ -91,6 +96,42 @@ class Report(unittest.TestCase):
         self.assertTrue(page.startswith(
             "# Results\n<!-- written by: tools/quickstart --results FILE -->\n"))
         self.assertRegex(page, r"\nCommit .+, 20\d\d-\d\d-\d\d\. \d+ processors \(.+\), Linux ")
+
+    def test_a_page_gives_its_figures_back(self):
+        spec = importlib.util.spec_from_file_location("report", SCRIPT)
+        report = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(report)
+        _, page = self.report(
+            embedded_shm__1=result(ulc__embedded__one_way__8=0.5),
+            ucx__1=result(ucx__posix__one_way__8=0.25),
+            embedded_stream__1=json.dumps({"benchmarks": [
+                {"name": "stream/65536", "real_time": 1, "time_unit": "us",
+                 "bytes_per_second": 8e9}]}))
+        found, source = report.read_page(page)
+        self.assertEqual(found, {
+            "embedded_shm": {"one_way/8": {"us": [0.5]}},
+            "ucx": {"ucx/posix/one_way/8": {"us": [0.25]}},
+            "embedded_stream": {"stream/65536": {"bytes_per_second": [8e9]}}})
+        self.assertRegex(source, r"^Commit .*\. \d+ processors \(.+\)$")
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot: tools/setup build brings it")
+    def test_plots_of_readme_have_each_system_of_the_page(self):
+        page = self.root / "page.md"
+        shutil.copy(RESULTS, page)
+        subprocess.run([sys.executable, SCRIPT, "--plots", page], check=True)
+        latency, collectives = ((self.root / name).read_text("utf-8") for name in PLOTS)
+        for system in ("ULC, shared memory", "UCX, shared memory", "kernel TCP, polled, bridge",
+                       "Open MPI over TCP, bridge"):
+            self.assertIn(f">{system}<", latency)
+        for text in ("ULC, embedded", "ULC, daemons", "Open MPI over TCP", "barrier",
+                     "broadcast 64 KiB", "allreduce 8 B"):
+            self.assertIn(f">{text}<", collectives)
+
+    def test_plots_of_the_repository_are_of_its_page(self):
+        commit = re.search(r"^Commit \w+, [\d-]+\.", RESULTS.read_text("utf-8"), re.M)[0]
+        for name in PLOTS:
+            self.assertIn(f">{commit} ", (RESULTS.parent / name).read_text("utf-8"),
+                          "run: tools/report.py --plots docs/benchmarks/RESULTS.md")
 
 
 if __name__ == "__main__":
