@@ -146,9 +146,9 @@ ULC_API void ulc_close(ulc_endpoint* ep);
  * --help` lists them), at most 32 bytes, the same at every rank; NULL or "": as the engine is
  * configured. Errors: INVALID (too long, or a job is joined). */
 ULC_API int ulc_set_profile(ulc_endpoint* ep, const char* profile);
-/** Sets the silence of a node, in ns, after which its ranks count as dead in later jobs of this one,
- * if it is longer than the engine's --peer-dead. At most an hour counts, and ten minutes at its
- * peers. A debugger, or ULC_DEBUG=1 in the environment, makes it ten minutes. Errors: INVALID. */
+/** Sets the silence of a node, in ns, after which its ranks count as dead in later jobs, if it is
+ * longer than the engine's --peer-dead. At most an hour counts, and ten minutes at the peers. A
+ * debugger, or ULC_DEBUG=1 in the environment, makes it ten minutes. Errors: INVALID. */
 ULC_API int ulc_set_patience(ulc_endpoint* ep, int64_t patience_ns);
 
 /** Starts joining `job` (1 … 64 bytes) as `rank` of `size` (1 … 65534). nonce: 16 bytes from the
