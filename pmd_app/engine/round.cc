@@ -63,6 +63,7 @@ void count_drops(Core& core, Net& net) {
     count_rise(core, Counter::port_errors, counted.damaged, now.damaged);
     count_rise(core, Counter::drop_unsealed, counted.unsealed, now.unsealed);
     count_rise(core, Counter::tx_unsendable, counted.unsendable, now.unsendable);
+    count_rise(core, Counter::paths_narrowed, counted.narrowed, now.narrowed);
 }
 
 /// Asks the port for its link, whose changes are counted, and for its costs; once a second also for

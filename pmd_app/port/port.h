@@ -82,6 +82,7 @@ struct PortDrops {
     std::uint64_t damaged = 0;        ///< came, dropped by the device or shorter than its headers
     std::uint64_t unsealed = 0;       ///< came, not sealed as this net is, damaged, or repeated
     std::uint64_t unsendable = 0;     ///< were taken by tx(), and could not be sent
+    std::uint64_t narrowed = 0;       ///< no frames: paths that began to take parts of frames alone
 
     PortDrops& operator+=(const PortDrops& other) noexcept {
         other_station += other.other_station;
@@ -92,6 +93,7 @@ struct PortDrops {
         damaged += other.damaged;
         unsealed += other.unsealed;
         unsendable += other.unsendable;
+        narrowed += other.narrowed;
         return *this;
     }
 };

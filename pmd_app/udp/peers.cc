@@ -136,6 +136,7 @@ void Peers::set_narrow(const Address& address, bool narrow) noexcept {
 void Peers::set_narrow(Peer& peer, bool narrow) noexcept {
     if (peer.narrow == narrow) return;
     peer.narrow = narrow;
+    if (narrow) ++counts_.narrowed;
     narrow_count_ += narrow ? 1 : SIZE_MAX;
 }
 

@@ -97,6 +97,7 @@ public:
         std::uint64_t unproven = 0;  ///< answers without the token of a question
         std::uint64_t refused = 0;   ///< names that answer elsewhere, and addresses without space
         std::uint64_t unsealed = 0;  ///< datagrams that are not sealed as this net's are
+        std::uint64_t narrowed = 0;  ///< paths that stopped taking the longest datagrams
     };
 
     explicit Peers(const PeersConfig& config);

@@ -192,6 +192,7 @@ void UdpPort::fill_table(const PortOptions& options) {
         drops.damaged += self.peers_.counts().malformed;
         drops.wrong_source += self.peers_.counts().unproven + self.peers_.counts().refused;
         drops.unsealed += self.peers_.counts().unsealed;
+        drops.narrowed += self.peers_.counts().narrowed;
         return drops;
     };
 }

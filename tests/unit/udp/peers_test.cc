@@ -302,6 +302,7 @@ TEST_F(UdpPeers, find_that_a_path_became_narrow_and_wide_again) {
         run(6 * kSecond);
         EXPECT_EQ(at(0).narrow_count() + at(1).narrow_count(), 2U);
         EXPECT_TRUE(at(0).find(name(1))->narrow);
+        EXPECT_EQ(at(0).counts().narrowed, 1U);
         log.clear();
         run(20 * kSecond);
         EXPECT_LE(log.size(), 2U * 2 * 2 * 6) << "two questions in 4 s";

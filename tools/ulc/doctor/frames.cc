@@ -35,8 +35,9 @@ constexpr std::array kSigns{
 constexpr std::array kChanges{
     Sign{"mtu_falls", "the MTU of a port's interface fell below the engine's",
          "the engine's log names it; ip link set INTERFACE mtu N, or a lower --mtu on every node"},
-    Sign{"paths_narrowed", "the path to a node stopped taking long packets, which ended a job",
-         "the engine's log names the node; one MTU on all switches between, or --mtu 1500"},
+    Sign{"paths_narrowed",
+         "the path to a node stopped taking long packets: UDP cuts them, other jobs end",
+         "raise the MTU of switches, routers and tunnels between; the log names the node"},
     Sign{"mac_changes", "the interface of a port got another MAC address",
          "the engine's log names it; set the address before the engine starts"},
 };
