@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -115,6 +116,18 @@ inline Process start_engine(const std::vector<std::string>& arguments, const std
         execvp(argv[0], argv.data());
         return 127;
     });
+}
+
+/// Returns a counter of the engine on that socket, as `ulc stat` prints it.
+inline std::uint64_t counter_of(const std::string& socket, const std::string& name) {
+    const std::string command = std::string(from_meson("ULC_PATH")) + " stat --json " + socket;
+    FILE* out = popen(command.c_str(), "r");
+    std::string text(1 << 16, '\0');
+    text.resize(fread(text.data(), 1, text.size(), out));
+    pclose(out);
+    const std::size_t at = text.find("\"" + name + "\":");
+    EXPECT_NE(at, std::string::npos) << text;
+    return at == std::string::npos ? 0 : std::stoull(text.substr(at + name.size() + 3));
 }
 
 inline std::string text_of(const std::string& file) {

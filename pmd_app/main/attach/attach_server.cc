@@ -419,8 +419,9 @@ void AttachServer::sweep(Nanos now) {
                        ->closed.load(std::memory_order_relaxed) != 0;
             if (!over && read_now) over = !read_doorbells(*connection, user.doorbells_left);
         }
-        if (over) end(*connection);
+        if (over) end_late(*connection);
     }
+    count_silent();
     ended_some_ = ended_some_ || std::ranges::any_of(connections_, [](const auto& connection) {
                       return connection->state == State::kLeaving;
                   });

@@ -127,6 +127,8 @@ private:
     void tell_end(Core& core, Connection& connection, Nanos now);
     void release_socket(Connection& connection);
     void sweep(Nanos now);
+    void end_late(Connection& connection);
+    void count_silent();
     void forget_gone();
     [[nodiscard]] AllowList allow_list() const noexcept;
     [[nodiscard]] User& user_of(uid_t uid);
@@ -175,6 +177,7 @@ private:
     Nanos doorbells_at_ = 0;
     Nanos rows_at_ = 0;  ///< when the rows of the counter page may be taken again
     std::vector<abi::EndpointRow> rows_;
+    std::uint64_t silent_ = 0;    ///< clients ended for their silence that are not counted yet
     Nanos charged_to_users_ = 0;  ///< processor time, in this pass
     TimeBudget passes_;
     LineBudget warnings_;

@@ -4,6 +4,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "main/attach/attach_server.h"
 #include "main/clock.h"
 
@@ -73,7 +75,30 @@ void AttachServer::expect_hello(Connection& connection, User& user) {
         fmt::format("this client said nothing while {} more of user {} connected; connect again, "
                     "and say hello at once",
                     user.silent.kMax, oldest->peer.uid));
+    ++silent_;
     end(*oldest);
+}
+
+/// Ends a client that is attached no more, or whose handshake took too long.
+void AttachServer::end_late(Connection& connection) {
+    if (in_handshake(connection)) {
+        ++silent_;
+        const LogFields fields = fields_of(connection);
+        if (may_warn())
+            spdlog::warn("client {} of user {} did not finish attaching within {} s",
+                         connection.peer.pid, connection.peer.uid,
+                         options_.handshake_max / kSecond);
+    }
+    end(connection);
+}
+
+/// Adds the clients that were ended for their silence to the counters, which the engine's thread
+/// writes.
+void AttachServer::count_silent() {
+    if (silent_ == 0) return;
+    loop_.calls().run([&](Core& core, Nanos) {
+        core.counters().add(Counter::clients_silent, std::exchange(silent_, 0));
+    });
 }
 
 }  // namespace ulc::daemon

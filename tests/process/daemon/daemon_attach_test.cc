@@ -170,6 +170,8 @@ TEST_F(Daemon, a_client_that_stops_in_the_handshake_delays_nobody_and_is_dropped
     EXPECT_EQ(recv(half, &octet, 1, 0), 0);
     for (const int fd : {silent, half, memory})
         close(fd);
+    EXPECT_TRUE(eventually([&] { return counter_of(socket, "clients_silent") >= 2; }));
+    EXPECT_EQ(counter_of(socket, "clients_silent"), 2U) << "each once";
     expect_alive();
 }
 
@@ -190,6 +192,7 @@ TEST_F(Daemon, of_many_silent_clients_the_oldest_are_refused) {
     int memory = -1;
     EXPECT_EQ(answer(silent.back(), &packet, sizeof packet, &memory).status, 0)
         << "one that speaks is served, whatever the others do";
+    EXPECT_TRUE(eventually([&] { return counter_of(socket, "clients_silent") >= kRefused; }));
     expect_alive();
     for (const int fd : silent)
         close(fd);

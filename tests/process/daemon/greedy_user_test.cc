@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 
 constexpr int kEndpoints = 64;
 constexpr int kClientMemoryMb = 192;
-const char* const kUlc = from_meson("ULC_PATH");
 constexpr int kJobsPerSecond = 8;  // one user may begin, and 64 at once
 /// A job that forms is announced again and again; the engine gives up on it after some time.
 constexpr double kFramesPerSecondMax = 100;
@@ -91,14 +90,7 @@ struct Greedy : testing::Test {
         return at == std::string::npos ? 0 : std::stol(status.substr(at + 6));
     }
     [[nodiscard]] double counter(const std::string& name) const {
-        const std::string command = std::string(kUlc) + " stat --json " + socket;
-        FILE* out = popen(command.c_str(), "r");
-        std::string text(1 << 16, '\0');
-        text.resize(fread(text.data(), 1, text.size(), out));
-        pclose(out);
-        const std::size_t at = text.find("\"" + name + "\":");
-        EXPECT_NE(at, std::string::npos) << text;
-        return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size() + 3));
+        return static_cast<double>(counter_of(socket, name));
     }
     /// Attaches twice and forms a job. Returns the time that it took.
     [[nodiscard]] std::chrono::duration<double> time_of_a_job(const std::string& name) const {
