@@ -55,13 +55,18 @@ inline constexpr unsigned kLinkType = 12;
     return type_of(segment) == kNodeType && is_group(destination_of(segment));
 }
 
-/// Returns whether a frame of this node asks another one by one address of it: the frame goes to
-/// that address, and its source is the address of the link by which it goes (N-35, N-54).
-[[nodiscard]] inline bool asks_about_links(const Segment& segment) noexcept {
+[[nodiscard]] inline bool is_node_frame(const Segment& segment, wire::NodeKind kind) noexcept {
     return type_of(segment) == kNodeType &&
            segment.length >= wire::kHeadOctets + sizeof(wire::NodeBody) &&
-           static_cast<wire::NodeKind>(segment.frame[wire::kHeadOctets]) ==
-               wire::NodeKind::kLinksRequest;
+           static_cast<wire::NodeKind>(segment.frame[wire::kHeadOctets]) == kind;
+}
+/// Returns whether a frame asks a node by one address of it: the frame goes to that address, and
+/// its source is the address of the link by which it goes (N-35, N-54).
+[[nodiscard]] inline bool asks_about_links(const Segment& segment) noexcept {
+    return is_node_frame(segment, wire::NodeKind::kLinksRequest);
+}
+[[nodiscard]] inline bool answers_about_links(const Segment& segment) noexcept {
+    return is_node_frame(segment, wire::NodeKind::kLinksReply);
 }
 /// Returns whether its sender takes frames from the address that it asks (N-58).
 [[nodiscard]] inline bool takes_frames(const Segment& question) noexcept {

@@ -42,13 +42,14 @@ std::uint16_t MeshPort::add_peer() {
     return static_cast<std::uint16_t>(peers_.size() - 1);
 }
 
-/// Enters the addresses of a peer, and its place if it is proved. An address of another peer stays
-/// that one's.
+/// Enters the addresses of a peer, and its place if it is proved. A claim is of the first address
+/// alone, so no claim is in the way of another node's. An address of another peer stays that one's.
 void MeshPort::enter(std::uint16_t number) {
     const Peer& peer = peers_[number];
-    for (const NodeAddress& address : peer.addresses)
-        if (places_.find(number_of(address.mac)) == KeyedIndex::kNone)
-            places_.insert(number_of(address.mac), number);
+    for (std::size_t n = 0; n < (peer.proved ? kLines : 1); ++n)
+        if (const Mac& mac = peer.addresses[n].mac;
+            places_.find(number_of(mac)) == KeyedIndex::kNone)
+            places_.insert(number_of(mac), number);
     for (std::size_t line = 0; peer.proved && line < kLines; ++line) {
         if (!is_on(line, peer)) continue;
         const std::size_t at = peer.addresses[other(line)].segment;
@@ -84,6 +85,7 @@ void MeshPort::forget_nodes() noexcept {
     for (auto& line : beside_)
         line.clear();
     watched_count_ = 0;
+    askers_ = {};
 }
 
 /// Costs the same for any number of nodes.
@@ -95,10 +97,7 @@ void MeshPort::set_addresses(std::span<const NodeAddress> addresses, bool proved
         if (known) remove_peer(number);
         return;
     }
-    if (number != kNone && !known) {  // a proof takes the place of a claim
-        if (!proved || peers_[number].proved) return;
-        remove_peer(number);
-    }
+    if (number != kNone && !known) return;  // the column's address of a node that is proved
     if (known) {
         withdraw(number);
     } else if (number = add_peer(); number == kNone) {
@@ -106,11 +105,25 @@ void MeshPort::set_addresses(std::span<const NodeAddress> addresses, bool proved
     }
     std::ranges::copy(addresses, peers_[number].addresses.begin());
     peers_[number].proved = proved;
-    // The column's address may be claimed by a peer that is not proved.
+    // Another peer, which is not proved, may claim the column's address as its first one.
     if (const std::uint16_t claimant = find_for(addresses[kColumn].mac, true);
         proved && claimant != kNone && claimant != number && !peers_[claimant].proved)
         remove_peer(claimant);
     enter(number);
+}
+
+/// Notes by which line a node asked that is not proved. The oldest of too many is forgotten, and
+/// asks again.
+void MeshPort::note_asker(const Mac& mac, std::size_t line) noexcept {
+    Asker* asker = find_asker(mac);
+    if (asker == nullptr) asker = &askers_[next_asker_++ % kAskers];
+    *asker = {mac, line, true};
+}
+
+MeshPort::Asker* MeshPort::find_asker(const Mac& mac) noexcept {
+    const auto at = std::ranges::find_if(
+        askers_, [&](const Asker& asker) { return asker.waits && asker.mac == mac; });
+    return at == askers_.end() ? nullptr : &*at;
 }
 
 // ---- paths --------------------------------------------------------------------------------------

@@ -132,12 +132,14 @@ MeshPort::Fate MeshPort::take(std::size_t line, Segment& segment) noexcept {
         set_destination(segment, info_.mac);
         if (type_of(segment) == kNodeType && take_echo(line, segment, Mac{})) return Fate::kDrop;
     }
-    if (const std::uint16_t peer = find_for(from, proves_links(segment, kTypeAt)); peer != kNone) {
+    if (const std::uint16_t peer = find(from); peer != kNone) {
         if (!is_on(line, peers_[peer])) {
             ++counts_.misrouted;
             return Fate::kDrop;
         }
         set_source(segment, peers_[peer].addresses[kRow].mac);
+    } else if (asks_about_links(segment)) {
+        note_asker(from, line);
     }
     return Fate::kDeliver;
 }
@@ -218,7 +220,8 @@ bool MeshPort::send_direct(std::size_t line, const Peer& peer, Segment& segment)
         return true;
     }
     if (is_full(link)) return false;
-    set_source(segment, speaks_for_node(segment) ? info_.mac : own_[line].mac);
+    const bool by_name = speaks_for_node(segment) && !asks_about_links(segment);
+    set_source(segment, by_name ? info_.mac : own_[line].mac);
     set_destination(segment, peer.addresses[line].mac);
     put(link, &segment);
     return true;
@@ -285,10 +288,26 @@ bool MeshPort::send_group(Segment& segment) noexcept {
     return true;
 }
 
+/// Replies to a question by the link that brought it (N-59): nothing else is known of its sender.
+bool MeshPort::send_back(Asker& asker, Segment& segment) noexcept {
+    Link& link = links_[asker.line];
+    if (link.up && is_full(link)) return false;
+    asker.waits = false;
+    if (link.up) {
+        put(link, &segment);
+    } else {
+        give_up(segment);
+    }
+    return true;
+}
+
 /// Returns false if the frame cannot be taken now.
 bool MeshPort::send(Segment& segment) noexcept {
     const Mac to = destination_of(segment);
     if (is_group(to)) return send_group(segment);
+    if (answers_about_links(segment)) {
+        if (Asker* asker = find_asker(to); asker != nullptr) return send_back(*asker, segment);
+    }
     const std::uint16_t number = find_for(to, proves_links(segment, kTypeAt));
     if (number == kNone) {
         give_up(segment);

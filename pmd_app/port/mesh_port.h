@@ -112,6 +112,13 @@ private:
 
         explicit Peer(std::uint64_t token) : watch(token) {}
     };
+    /// A node that is not proved, and whose last question has no reply yet.
+    struct Asker {
+        Mac mac;               ///< source of the question
+        std::size_t line = 0;  ///< by which it came, without FORWARD
+        bool waits = false;
+    };
+    static constexpr std::size_t kAskers = 64;
     enum class Fate : std::uint8_t { kDeliver, kDrop, kPassedOn };
 
     // mesh_port.cc
@@ -121,6 +128,7 @@ private:
     [[nodiscard]] bool send_group(Segment& segment) noexcept;
     [[nodiscard]] bool send_direct(std::size_t line, const Peer& peer, Segment& segment) noexcept;
     [[nodiscard]] bool send_by_path(Peer& peer, Segment& segment) noexcept;
+    [[nodiscard]] bool send_back(Asker& asker, Segment& segment) noexcept;
     [[nodiscard]] Segment* wrap(const Segment& segment, const wire::ForwardView& head) noexcept;
     void give_up(Segment& segment) noexcept;
     [[nodiscard]] Fate take(std::size_t line, Segment& segment) noexcept;
@@ -164,6 +172,8 @@ private:
     [[nodiscard]] std::uint16_t find(const Mac& mac) const noexcept;
     /// Returns the same for a frame about links: the node need not be proved.
     [[nodiscard]] std::uint16_t find_for(const Mac& mac, bool proves) const noexcept;
+    void note_asker(const Mac& mac, std::size_t line) noexcept;
+    [[nodiscard]] Asker* find_asker(const Mac& mac) noexcept;
     [[nodiscard]] bool is_own(const Mac& mac) const noexcept;
     [[nodiscard]] bool is_on(std::size_t line, const Peer& peer) const noexcept {
         return peer.addresses[line].segment == own_[line].segment;
@@ -196,7 +206,10 @@ private:
     std::uint64_t tokens_ = 0;  ///< first tokens given out
     std::vector<Peer> peers_;   ///< numbers are stable
     std::vector<std::uint16_t> free_;
-    KeyedIndex places_;                                      ///< their numbers, by address
+    /// Their numbers, by address: the first one of each, and the other one of proved ones.
+    KeyedIndex places_;
+    std::array<Asker, kAskers> askers_{};
+    std::size_t next_asker_ = 0;
     std::array<std::vector<std::uint16_t>, kLines> beside_;  ///< proved ones on each line, by place
     std::array<std::uint16_t, kWatched> watched_{};          ///< peers
     std::size_t watched_count_ = 0;

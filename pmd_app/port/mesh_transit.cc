@@ -113,6 +113,9 @@ MeshPort::Fate MeshPort::arrive(std::size_t line, Segment& segment,
         return Fate::kDrop;
     }
     segment.length = static_cast<std::uint32_t>(wire::unwrap_forward(segment.frame, view));
+    // The reply takes the way of the last question.
+    if (Asker* asker = asks_about_links(segment) ? find_asker(view.origin) : nullptr)
+        asker->waits = false;
     const bool echoes = !is_group(view.destination) && type_of(segment) == kNodeType &&
                         take_echo(line, segment, view.sender);
     return echoes ? Fate::kDrop : Fate::kDeliver;

@@ -318,5 +318,111 @@ TEST_F(Mesh, a_claim_takes_no_place_and_no_address_of_a_node_that_is_proved) {
     EXPECT_EQ(counts().pathless, 0U);
 }
 
+/// Nodes that are not proved: one announcement in the name of a node that does not exist says that
+/// another one's address is that of its column.
+class MeshStart : public Mesh {
+protected:
+    static constexpr std::byte kAsks{8};
+    static constexpr std::byte kAnswers{9};
+
+    void claim(const Mac& row, std::uint16_t row_number, const Mac& column,
+               std::uint16_t column_number) {
+        const std::array claimed{NodeAddress{row, 100, row_number},
+                                 NodeAddress{column, 100, column_number}};
+        port_.set_addresses(port_.context, claimed, false);
+    }
+    Segment* about_links(const Mac& to, const Mac& from, std::byte kind) {
+        Segment* segment = frame(to, from, kNode, 60);
+        segment->frame[wire::kHeadOctets] = kind;
+        return segment;
+    }
+    void send_about_links(const Mac& to, std::byte kind) {
+        Segment* segment = about_links(to, kMe, kind);
+        ASSERT_EQ(port_.tx(port_.context, &segment, 1), 1);
+    }
+};
+
+// N-53
+TEST_F(MeshStart, one_forged_announcement_keeps_no_node_from_being_asked) {
+    claim(mac_of(99), 5, at(2, 4), 5);   // forged: nothing is at (5, 5)
+    claim(at(2, 4), 2, at(2, 4, 1), 4);  // the node itself
+    send_about_links(at(2, 4), kAsks);
+    ASSERT_EQ(with(kRowLink), 1U);
+    EXPECT_EQ(with(kColumnLink), 0U);
+    EXPECT_EQ(destination_of(*devices_[kRowLink].with[0]), at(2, 4));
+    arrive(kRowLink, about_links(kMe, at(2, 4), kAnswers));
+    EXPECT_EQ(received(), at(2, 4));
+    EXPECT_EQ(counts().misrouted, 0U);
+    know(2, 4);
+    ASSERT_TRUE(send(at(2, 4)));
+    EXPECT_EQ(with(kRowLink), 2U);
+}
+
+// N-54
+TEST_F(MeshStart, a_question_has_the_address_of_its_link) {
+    send_about_links(at(3, 2), kAsks);
+    ASSERT_EQ(with(kColumnLink), 1U);
+    EXPECT_EQ(source_of(*devices_[kColumnLink].with[0]), kMyColumn);
+    EXPECT_EQ(destination_of(*devices_[kColumnLink].with[0]), at(3, 2, kColumnLink));
+    send_about_links(at(3, 2), kAnswers);
+    EXPECT_EQ(source_of(*devices_[kColumnLink].with[1]), kMe) << "N-31";
+}
+
+// N-59
+TEST_F(MeshStart, a_question_is_answered_by_the_link_that_brought_it_whatever_others_announce) {
+    claim(at(4, 2, 1), 7, mac_of(98), 7);  // forged: the column's address of (4, 2) is a node
+    claim(at(4, 2), 1, mac_of(97), 1);     // forged: (4, 2) is elsewhere
+    arrive(kColumnLink, about_links(kMyColumn, at(4, 2, 1), kAsks));
+    EXPECT_EQ(received(), at(4, 2, 1));
+    EXPECT_EQ(counts().misrouted, 0U);
+    send_about_links(at(4, 2, 1), kAnswers);
+    ASSERT_EQ(with(kColumnLink), 1U);
+    EXPECT_EQ(with(kRowLink), 0U);
+    EXPECT_EQ(destination_of(*devices_[kColumnLink].with[0]), at(4, 2, 1));
+    EXPECT_EQ(source_of(*devices_[kColumnLink].with[0]), kMe);
+}
+
+TEST_F(MeshStart, each_question_has_one_answer_by_its_way) {
+    const Mac stranger = mac_of(96);
+    arrive(kRowLink, about_links(kMe, stranger, kAsks));
+    EXPECT_EQ(received(), stranger);
+    send_about_links(stranger, kAnswers);
+    send_about_links(stranger, kAnswers);
+    EXPECT_EQ(with(kRowLink), 1U);
+    EXPECT_EQ(counts().pathless, 1U) << "nothing says where it is";
+    devices_[kRowLink].up = false;
+    arrive(kRowLink, about_links(kMe, stranger, kAsks));
+    EXPECT_EQ(received(), stranger);
+    EXPECT_TRUE(port_.link_up(port_.context));
+    send_about_links(stranger, kAnswers);
+    EXPECT_EQ(with(kRowLink), 1U);
+    EXPECT_EQ(counts().pathless, 2U);
+}
+
+TEST_F(MeshStart, a_question_in_forward_is_not_answered_by_the_line_of_an_earlier_one) {
+    claim(at(4, 3), 4, at(4, 3, 1), 3);
+    arrive(kRowLink, about_links(kMe, at(4, 3), kAsks));  // forged: the node is not of this row
+    EXPECT_EQ(received(), at(4, 3));
+    Segment* question = forward(kMe, at(2, 3), 0, at(4, 3), kMe, kNode, 60);
+    question->frame[wire::kForwardOctets + sizeof(wire::Header)] = kAsks;
+    arrive(kRowLink, question);
+    EXPECT_EQ(received(), at(4, 3));
+    send_about_links(at(4, 3), kAnswers);
+    ASSERT_EQ(with(kRowLink) + with(kColumnLink), 1U);
+    const Segment* answer = devices_[with(kRowLink) == 1 ? kRowLink : kColumnLink].with[0];
+    EXPECT_EQ(view_of(answer).destination, at(4, 3)) << "by a node between";
+}
+
+TEST_F(MeshStart, many_questions_of_strangers_take_no_more_memory) {
+    for (unsigned n = 0; n < 200; ++n) {
+        arrive(kRowLink, about_links(kMe, mac_of(100, n), kAsks));
+        EXPECT_EQ(received(), mac_of(100, n));
+    }
+    send_about_links(mac_of(100, 0), kAnswers);
+    EXPECT_EQ(with(kRowLink), 0U) << "forgotten, and asks again";
+    send_about_links(mac_of(100, 199), kAnswers);
+    EXPECT_EQ(with(kRowLink), 1U);
+}
+
 }  // namespace
 }  // namespace ulc::port
