@@ -27,7 +27,7 @@ bool is_up(const Port& port) { return port.link_up == nullptr || port.link_up(po
 
 /// Takes what has come by link `at`, and notes whose announcements are among it.
 void listen(std::span<const Port> links, std::size_t at, std::uint16_t ether_type,
-            std::array<bool, kNodeLinksMax>& heard) {
+            std::uint32_t life, std::array<bool, kNodeLinksMax>& heard) {
     const Port& port = links[at];
     std::array<Segment*, 32> burst;
     const std::uint16_t count = port.rx(port.context, burst.data(), burst.size());
@@ -36,7 +36,7 @@ void listen(std::span<const Port> links, std::size_t at, std::uint16_t ether_typ
         wire::NodeView node;
         if (port::parse_node_frame(*burst[n], ether_type, source, node) &&
             node.kind == wire::NodeKind::kLinks && node.links[0].mac == links[0].info.mac &&
-            node.token >= 1 && node.token <= links.size())
+            node.incarnation == life && node.token >= 1 && node.token <= links.size())
             heard[node.token - 1] = true;
         port.pool.drop(burst[n]);
     }
@@ -46,7 +46,7 @@ void listen(std::span<const Port> links, std::size_t at, std::uint16_t ether_typ
 }  // namespace
 
 Err check_links(std::span<const Port> links, const std::string& net, std::uint16_t ether_type,
-                std::string& why) {
+                std::uint64_t seed, std::string& why) {
     ULC_CHECK(links.size() <= kNodeLinksMax);
     for (std::size_t n = 1; n < links.size(); ++n) {
         const PortInfo& first = links[0].info;
@@ -73,6 +73,7 @@ Err check_links(std::span<const Port> links, const std::string& net, std::uint16
                 if (from != to && !heard[to][from]) return true;
         return false;
     };
+    const std::uint32_t life = static_cast<std::uint32_t>(seed) | 1U;
     std::vector<NodeAddress> addresses;
     for (const Port& link : links)
         addresses.push_back({link.info.mac, 1});
@@ -80,10 +81,11 @@ Err check_links(std::span<const Port> links, const std::string& net, std::uint16
     std::size_t to = 0;
     for (int tries = 0; tries < kTries && find_deaf(from, to); ++tries) {
         for (std::size_t n = 0; n < links.size(); ++n)
-            if (is_up(links[n])) port::broadcast_links(links[n], ether_type, n + 1, addresses);
+            if (is_up(links[n]))
+                port::broadcast_links(links[n], ether_type, life, n + 1, addresses);
         std::this_thread::sleep_for(kTryWait);
         for (std::size_t n = 0; n < links.size(); ++n)
-            listen(links, n, ether_type, heard[n]);
+            listen(links, n, ether_type, life, heard[n]);
     }
     for (from = 0; from < links.size(); ++from) {
         for (to = 0; to < links.size(); ++to) {

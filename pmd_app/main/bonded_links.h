@@ -12,9 +12,9 @@
 namespace ulc::daemon {
 
 /// Errors: kInvalid (MTUs differ, two ports have one address, or two ports are on different
-/// segments). why: one sentence. Sends a few frames, and waits for them a second at most. Ports
-/// whose link is down are not tried.
+/// segments). why: one sentence. seed: random bits, by which its frames are known. Sends a few, and
+/// waits for them a second at most. Ports whose link is down are not tried.
 [[nodiscard]] Err check_links(std::span<const Port> links, const std::string& net,
-                              std::uint16_t ether_type, std::string& why);
+                              std::uint16_t ether_type, std::uint64_t seed, std::string& why);
 
 }  // namespace ulc::daemon

@@ -156,7 +156,7 @@ Err Node::bond_ports(const NodeOptions& options, std::vector<Port>& tables, std:
         if (options.mesh) {
             ULC_CHECK(links.size() == 2);
             if (const Err e = check_mesh(links[0], links[1], *options.mesh, names_[net],
-                                         options.engine.ether_type, why);
+                                         options.engine.ether_type, system_random(), why);
                 e != Err::kOk)
                 return e;
             mesh_ = std::make_unique<port::MeshPort>(
@@ -165,7 +165,8 @@ Err Node::bond_ports(const NodeOptions& options, std::vector<Port>& tables, std:
             tables.push_back(mesh_->table());
             continue;
         }
-        if (const Err e = check_links(links, names_[net], options.engine.ether_type, why);
+        if (const Err e =
+                check_links(links, names_[net], options.engine.ether_type, system_random(), why);
             e != Err::kOk)
             return e;
         bonds_.push_back(std::make_unique<port::BondPort>(

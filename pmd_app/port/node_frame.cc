@@ -32,16 +32,28 @@ void build_echo(Segment& segment, std::uint16_t ether_type, wire::NodeKind kind,
     put_head(segment, ether_type, source, destination, octets);
 }
 
-void broadcast_links(const Port& port, std::uint16_t ether_type, std::uint64_t number,
-                     std::span<const NodeAddress> addresses) {
+void broadcast_links(const Port& port, std::uint16_t ether_type, std::uint32_t incarnation,
+                     std::uint64_t number, std::span<const NodeAddress> addresses) {
     Segment* segment = port.pool.get();
     if (segment == nullptr) return;
     wire::NodeBody head{};
     head.kind = wire::NodeKind::kLinks;
-    head.incarnation = kIncarnation;
+    head.incarnation = incarnation;
     head.token = number;
     const std::size_t octets = wire::put_links(segment->frame + wire::kHeadOctets, head, addresses);
     put_head(*segment, ether_type, addresses[0].mac, kBroadcastMac, octets);
+    if (port.tx(port.context, &segment, 1) == 0) port.pool.drop(segment);
+}
+
+void ask_for_links(const Port& port, std::uint16_t ether_type, const Mac& to, std::uint64_t token) {
+    Segment* segment = port.pool.get();
+    if (segment == nullptr) return;
+    wire::NodeBody body{};
+    body.kind = wire::NodeKind::kLinksRequest;
+    body.incarnation = kIncarnation;
+    body.token = token;
+    const std::size_t octets = wire::put_node(segment->frame + wire::kHeadOctets, body);
+    put_head(*segment, ether_type, port.info.mac, to, octets);
     if (port.tx(port.context, &segment, 1) == 0) port.pool.drop(segment);
 }
 

@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "port/frame_pool.h"
+#include "port/node_frame.h"
 
 namespace ulc::daemon {
 namespace {
@@ -75,7 +77,7 @@ protected:
         for (const auto& device : devices_)
             ports.push_back(device->port);
         std::string why;
-        const Err error = check_links(ports, "lan", 0x88b5, why);
+        const Err error = check_links(ports, "lan", 0x88b5, 7, why);
         EXPECT_EQ(error, why.empty() ? Err::kOk : Err::kInvalid);
         return why;
     }
@@ -99,6 +101,24 @@ TEST_F(BondedLinks, links_of_different_segments_are_named_by_their_addresses) {
     EXPECT_EQ(judge(),
               "the links 02:00:00:00:00:01 and 02:00:00:00:00:03 of net lan are on different "
               "segments; join both to one switch, or give them different net names");
+}
+
+TEST_F(BondedLinks, forged_announcements_join_no_segments) {
+    add(0);
+    add(1);
+    const std::array addresses{NodeAddress{devices_[0]->port.info.mac, 1},
+                               NodeAddress{devices_[1]->port.info.mac, 1}};
+    for (Device* at : {devices_[0].get(), devices_[1].get()}) {
+        for (const std::uint64_t number : {1U, 2U}) {
+            Port port = at->port;
+            port.tx = [](void* context, Segment* const* frames, std::uint16_t) {
+                static_cast<Device*>(context)->come.push_back(frames[0]);
+                return std::uint16_t{1};
+            };
+            port::broadcast_links(port, 0x88b5, 1, number, addresses);
+        }
+    }
+    EXPECT_NE(judge().find("are on different segments"), std::string::npos);
 }
 
 TEST_F(BondedLinks, a_link_that_is_down_is_not_judged) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <vector>
@@ -26,9 +27,13 @@ Mac mac(std::uint8_t node, std::uint8_t link) { return Mac{{2, 0, 0, 0, node, li
 class MeshLinks : public testing::Test {
 protected:
     struct Device {
+        MeshLinks* test = nullptr;
         Device* loop = nullptr;  ///< gets the frames that it sends
         std::deque<Segment*> come;
         std::vector<std::vector<std::byte>> sent;
+        std::vector<std::vector<NodeAddress>> nodes;  ///< reply to questions at any address
+        unsigned questions = 0;
+        std::uint64_t last_token = 0;
         bool up = true;
         Port port;
     };
@@ -37,6 +42,7 @@ protected:
         std::string why;
         ASSERT_EQ(pool_.create(256, 1514, why), Err::kOk) << why;
         for (std::uint8_t link = 0; link < 2; ++link) {
+            devices_[link].test = this;
             Port& port = devices_[link].port;
             port.context = &devices_[link];
             port.pool = pool_.table();
@@ -52,6 +58,7 @@ protected:
                 auto& self = *static_cast<Device*>(context);
                 for (std::uint16_t n = 0; n < count; ++n) {
                     self.sent.emplace_back(frames[n]->frame, frames[n]->frame + frames[n]->length);
+                    self.test->reply(self, *frames[n]);
                     if (self.loop != nullptr) {
                         self.loop->come.push_back(frames[n]);
                     } else {
@@ -69,38 +76,70 @@ protected:
                 port::FramePool::put(segment);
         EXPECT_EQ(pool_.table().available(&pool_), 256U) << "a frame is lost";
     }
-    /// Another node announces itself on the segment of a link; with hops: in FORWARD.
-    void hear(unsigned link, std::vector<NodeAddress> addresses, int hops = -1) {
+    /// Puts LINKS of a node, or its LINKS_REPLY, into a frame.
+    Segment* links_of(const std::vector<NodeAddress>& addresses, wire::NodeKind kind, const Mac& to,
+                      std::uint64_t token, std::uint32_t life = 77) {
         Segment* segment = pool_.get();
         wire::NodeBody body{};
-        body.kind = wire::NodeKind::kLinks;
-        body.incarnation = 77;
-        body.token = 5U;
-        const std::size_t octets =
-            wire::put_links(segment->frame + wire::kHeadOctets, body, addresses);
+        body.kind = kind;
+        body.incarnation = life;
+        body.token = token;
+        std::byte* const at = segment->frame + wire::kHeadOctets;
+        const std::size_t octets = kind == wire::NodeKind::kLinks
+                                       ? wire::put_links(at, body, addresses)
+                                       : wire::put_links_reply(at, body, 5, addresses);
         wire::FrameHead head;
-        head.destination = kBroadcastMac;
+        head.destination = to;
         head.source = addresses[0].mac;
         head.type = wire::FrameType::kNode;
         segment->length =
             static_cast<std::uint32_t>(wire::build_control(segment->frame, head, octets));
+        return segment;
+    }
+    /// A node, which replies to questions, announces itself on the segment of a link.
+    void hear(unsigned link, const std::vector<NodeAddress>& addresses, int hops = -1) {
+        devices_[link].nodes.push_back(addresses);
+        announce(link, addresses, hops);
+    }
+    /// Some node announces these addresses on the segment of a link; with hops: in FORWARD.
+    void announce(unsigned link, const std::vector<NodeAddress>& addresses, int hops = -1,
+                  std::uint32_t life = 77) {
+        Segment* segment = links_of(addresses, wire::NodeKind::kLinks, kBroadcastMac, 5, life);
         if (hops >= 0) {
             Segment* inner = segment;
             segment = pool_.get();
-            segment->length = static_cast<std::uint32_t>(
-                wire::build_forward(segment->frame,
-                                    {kBroadcastMac, head.source, static_cast<std::uint8_t>(hops),
-                                     head.source, kBroadcastMac, 0},
-                                    kEtherType, inner->frame, inner->length));
+            segment->length = static_cast<std::uint32_t>(wire::build_forward(
+                segment->frame,
+                {kBroadcastMac, addresses[0].mac, static_cast<std::uint8_t>(hops), addresses[0].mac,
+                 kBroadcastMac, 0},
+                kEtherType, inner->frame, inner->length));
             port::FramePool::put(inner);
         }
         devices_[link].come.push_back(segment);
+    }
+    /// The node at the address that a frame asks replies to it.
+    void reply(Device& device, const Segment& question) {
+        wire::FrameView frame;
+        wire::NodeView node;
+        if (wire::parse(question.frame, question.length, kEtherType, frame) != Counter::kCount ||
+            !wire::parse_node(frame.body, frame.length, node) ||
+            node.kind != wire::NodeKind::kLinksRequest)
+            return;
+        EXPECT_EQ(frame.source, device.port.info.mac) << "N-54";
+        ++device.questions;
+        device.last_token = node.token;
+        const auto* head = reinterpret_cast<const wire::EthernetHeader*>(question.frame);
+        for (const auto& addresses : device.nodes)
+            if (std::ranges::find(addresses, head->destination, &NodeAddress::mac) !=
+                addresses.end())
+                device.come.push_back(
+                    links_of(addresses, wire::NodeKind::kLinksReply, frame.source, node.token));
     }
     /// Returns the sentence of the refusal; empty: the links are accepted.
     std::string judge() {
         std::string why;
         const Err error =
-            check_mesh(devices_[0].port, devices_[1].port, kPlace, "lan", kEtherType, why);
+            check_mesh(devices_[0].port, devices_[1].port, kPlace, "lan", kEtherType, 1, why);
         EXPECT_EQ(error, why.empty() ? Err::kOk : Err::kInvalid);
         return why;
     }
@@ -163,6 +202,45 @@ TEST_F(MeshLinks, a_node_that_is_in_no_mesh_is_refused) {
 TEST_F(MeshLinks, both_links_on_one_segment_are_refused) {
     devices_[0].loop = &devices_[1];
     EXPECT_TRUE(has(judge(), "are on one segment"));
+}
+
+// N-60
+TEST_F(MeshLinks, no_announcement_that_its_node_does_not_confirm_refuses_a_start) {
+    announce(0, {{mac(2, 0), 100, 1}, {mac(2, 1), 100, 1}});  // of another row
+    announce(1, {{mac(3, 0), 100, 2}, {mac(3, 1), 100, 3}});  // in this place
+    announce(0, {{mac(4, 0), 100}, {mac(4, 1), 100}});        // in no mesh
+    announce(1, {{mac(1, 0), 100, 2}, {mac(1, 1), 100, 3}});  // with this node's addresses
+    EXPECT_EQ(judge(), "");
+    EXPECT_GT(devices_[0].questions + devices_[1].questions, 3U) << "each was asked";
+}
+
+// N-60
+TEST_F(MeshLinks, a_node_whose_announcement_was_forged_says_so) {
+    devices_[0].nodes.push_back({{mac(2, 0), 100, 2}, {mac(2, 1), 100, 1}});
+    announce(0, {{mac(2, 0), 100, 1}, {mac(2, 1), 100, 1}});
+    EXPECT_EQ(judge(), "");
+    EXPECT_LE(devices_[0].questions, 2U) << "its reply ended that";
+}
+
+TEST_F(MeshLinks, a_reply_with_another_token_confirms_nothing) {
+    announce(0, {{mac(2, 0), 100, 1}, {mac(2, 1), 100, 1}});
+    devices_[0].come.push_back(links_of({{mac(2, 0), 100, 1}, {mac(2, 1), 100, 1}},
+                                        wire::NodeKind::kLinksReply, mac(1, 0), 5));
+    EXPECT_EQ(judge(), "");
+}
+
+TEST_F(MeshLinks, a_forged_announcement_hides_no_node_that_is_there) {
+    announce(0, {{mac(2, 0), 100, 1}, {mac(9, 9), 100, 1}});
+    announce(1, {{mac(3, 0), 100, 1}, {mac(9, 9), 100, 4}});
+    hear(1, {{mac(3, 0), 100, 1}, {mac(3, 1), 100, 4}});
+    EXPECT_TRUE(has(judge(), "of column 4, and is to be in column 3"));
+}
+
+TEST_F(MeshLinks, many_forged_announcements_are_bounded) {
+    for (std::uint8_t n = 10; n < 110; ++n)
+        announce(0, {{mac(n, 0), 100, 1}, {mac(n, 1), 100, 1}});
+    EXPECT_EQ(judge(), "");
+    EXPECT_LE(devices_[0].questions, 100U + 64U * 50U);
 }
 
 TEST_F(MeshLinks, a_link_that_is_down_announces_nothing) {
