@@ -416,8 +416,6 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
 void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, GroupHandle group = 0);
 /// Reports to the client that it gets no job, or no links.
 void fail_job(Endpoint& endpoint, Err error, std::string_view text);
-/// Shares `total` frames; at most half of them are guaranteed to endpoints.
-[[nodiscard]] urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total);
 /// Makes the endpoint's transport. `config`: rank, first number, world and profile are set.
 void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
                      std::span<const urtp::Peer> roster);

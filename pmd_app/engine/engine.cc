@@ -81,12 +81,6 @@ std::uint32_t frames_to_receive(const Port& port) {
 
 }  // namespace
 
-urtp::FrameBudget budget_of(const EngineConfig& config, std::uint32_t total) {
-    const std::uint32_t most = total / (2U * config.endpoints_max);
-    const std::uint32_t guaranteed = std::min(config.accounts.frames_kept, most);
-    return {total, std::max(1U, guaranteed), config.accounts.frames_alpha};
-}
-
 Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_index, Prng& prng,
          Counters& counters)
     : port(at_present(its_port)),
@@ -99,8 +93,8 @@ Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_ind
       ether_type(config.ether_type),
       send_frames_all(its_port.pool.available(its_port.pool.context)),
       receive_frames_all(frames_to_receive(its_port)),
-      send_frames(budget_of(config, send_frames_all)),
-      receive_frames(budget_of(config, receive_frames_all)),
+      send_frames(send_frames_all, config.accounts.frames_kept, config.accounts.frames_alpha),
+      receive_frames(receive_frames_all, config.accounts.frames_kept, config.accounts.frames_alpha),
       frames_to_lend(FrameLoans::bound(its_port.info.rx_frames)),
       mtu_usable(its_port.info.mtu),
       mac_seen(port.info.mac) {}

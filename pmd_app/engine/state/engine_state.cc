@@ -96,8 +96,8 @@ private:
     void exchange_net(Net& net) {
         archive_.values(net);
         if (archive_.exporting()) return;
-        net.send_frames = budget_of(core_.config, net.send_frames_all);
-        net.receive_frames = budget_of(core_.config, net.receive_frames_all);
+        net.send_frames.set_total(net.send_frames_all);
+        net.receive_frames.set_total(net.receive_frames_all);
     }
 
     // ---------------------------------------------------------------- endpoints

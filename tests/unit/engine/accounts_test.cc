@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "base/prng.h"
 #include "base/state/archive.h"
 
 namespace ulc::engine {
@@ -180,6 +182,71 @@ TEST(FrameShares, room_says_how_many_may_be_taken) {
             give_all(first);
         }
     }
+}
+
+TEST(FrameShares, the_guarantee_follows_the_endpoints_in_use) {
+    constexpr std::uint32_t kFrames = 768;  // received frames of af_packet's ring
+    FrameBudget budget(kFrames, 16, 2);
+    UserFrames user;
+    std::vector<std::unique_ptr<FrameShare>> shares;
+    for (std::uint32_t count = 1; count <= 512; ++count) {
+        shares.push_back(std::make_unique<FrameShare>(budget, user));
+        if (count <= kFrames / 2 / 16) EXPECT_EQ(budget.guaranteed(), 16U) << count;
+        if (count <= kFrames / 2) EXPECT_LE(count * budget.guaranteed(), kFrames / 2) << count;
+        EXPECT_GE(budget.guaranteed(), 1U);
+    }
+    EXPECT_EQ(budget.guaranteed(), 1U);
+    shares.resize(2);
+    EXPECT_EQ(budget.guaranteed(), 16U) << "two of 512 endpoints are in use";
+}
+
+TEST(FrameShares, held_frames_are_counted_anew_when_the_guarantee_changes) {
+    constexpr std::int64_t kFrames = 200;
+    FrameBudget budget(kFrames, 16, 2);
+    std::vector<UserFrames> users(3);
+    struct One {
+        std::unique_ptr<FrameShare> share;
+        std::size_t user = 0;
+    };
+    std::vector<One> all;
+    Prng prng(7);
+    for (int step = 0; step < 20'000; ++step) {
+        const std::size_t at = all.empty() ? 0 : prng.below(all.size());
+        switch (prng.below(12)) {
+            case 0:
+                if (all.size() == 40) break;
+                all.push_back({nullptr, prng.below(users.size())});
+                all.back().share = std::make_unique<FrameShare>(budget, users[all.back().user]);
+                break;
+            case 1:
+                if (all.empty()) break;
+                give_all(*all[at].share);
+                all.erase(all.begin() + static_cast<std::ptrdiff_t>(at));
+                break;
+            case 2:
+            case 3:
+            case 4:
+                if (!all.empty() && all[at].share->held() > 0) all[at].share->give_back();
+                break;
+            default:
+                if (!all.empty() && all[at].share->may_take()) all[at].share->take();
+        }
+        std::int64_t taken = 0;
+        std::vector<std::uint32_t> above(users.size());
+        for (const One& one : all) {
+            taken += std::max(one.share->held(), budget.guaranteed());
+            above[one.user] +=
+                std::max(one.share->held(), budget.guaranteed()) - budget.guaranteed();
+            EXPECT_EQ(one.share->may_take(), one.share->room() > 0);
+        }
+        ASSERT_EQ(budget.free(), kFrames - taken) << "step " << step;
+        for (std::size_t n = 0; n < users.size(); ++n)
+            ASSERT_EQ(users[n].held, above[n]) << "step " << step;
+    }
+    for (const One& one : all)
+        give_all(*one.share);
+    all.clear();
+    EXPECT_EQ(budget.free(), kFrames);
 }
 
 TEST(FrameShares, the_guarantee_returns_with_the_endpoint) {
