@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The link of a DPDK port: memif is connected again, a card that the kernel wants is given back.
+// The link of a DPDK port: memif is connected again, a card that the kernel wants is given back,
+// another MAC address is noticed.
+#include <net/if.h>
+
+#include <array>
+#include <utility>
+
 #include <rte_alarm.h>
 #include <rte_ethdev.h>
 
@@ -44,7 +50,7 @@ void EthdevPort::Reconnect::run(void* context) {
 
 bool EthdevPort::link_up(void* context) {
     auto& self = *static_cast<EthdevPort*>(context);
-    if (self.interface_ != nullptr) return self.interface_->watch().look();
+    if (self.spec_.kind == DeviceKind::kAfPacket) return self.watch().look();
     Reconnect& reconnect = *self.reconnect_;
     if (self.request_ && self.request_->came() && !reconnect.closing) self.let_go();
     if (self.away_) {
@@ -52,6 +58,7 @@ bool EthdevPort::link_up(void* context) {
             return false;                 // partner: Reconnect::run()
         self.away_ = !reconnect.started;  // a burst on a stopped device would be logged as a bug
     }
+    if (!self.away_ && self.port_.interface != nullptr) static_cast<void>(self.watch().look());
     rte_eth_link link{};
     const bool up = !self.away_ && rte_eth_link_get_nowait(self.id_, &link) == 0 &&
                     link.link_status == RTE_ETH_LINK_UP;
@@ -60,6 +67,45 @@ bool EthdevPort::link_up(void* context) {
     reconnect.been_up |= up;
     if (!up && connects) self.reconnect_memif();
     return up;
+}
+
+/// Returns the name of the kernel's interface under the port; empty: there is none.
+std::string EthdevPort::interface_name() const {
+    rte_eth_dev_info info;
+    if (rte_eth_dev_info_get(id_, &info) != 0) return {};
+    const std::string driver = info.driver_name != nullptr ? info.driver_name : "";
+    if (spec_.kind == DeviceKind::kAfPacket || driver == "net_af_xdp")
+        return spec_.argument("iface").value_or("");
+    if (driver == "net_tap") return spec_.argument("remote").value_or("");
+    std::array<char, IF_NAMESIZE> name{};
+    const bool has_one = shared_ && info.if_index != 0;
+    return has_one && if_indextoname(info.if_index, name.data()) != nullptr ? name.data() : "";
+}
+
+/// Notices if the MAC address changes under the port. The address of a memif is its own for good.
+Err EthdevPort::follow_address(std::string& why) {
+    if (spec_.kind == DeviceKind::kMemif) return Err::kOk;
+    const std::string name = interface_name();
+    const bool is_af_packet = spec_.kind == DeviceKind::kAfPacket;
+    if (!name.empty()) {
+        const auto mtu =
+            is_af_packet ? FollowedInterface::Mtu::kFollowed : FollowedInterface::Mtu::kDrivers;
+        const Err e = FollowedInterface::open(name, port_.info, mtu, interface_, why);
+        if (e != Err::kOk && is_af_packet) return e;
+        if (e != Err::kOk)
+            RTE_LOG(WARNING, USER1, "%s: the MAC address of %s is not followed: %s\n",
+                    spec_.name.c_str(), name.c_str(), std::exchange(why, {}).c_str());
+    }
+    if (interface_ == nullptr) station_.begin(id_, spec_.name, port_.info);
+    port_.interface = [](void* context) -> const InterfaceState* {
+        return &static_cast<EthdevPort*>(context)->watch().state();
+    };
+    port_.take_address = [](void* context) {
+        auto& self = *static_cast<EthdevPort*>(context);
+        self.watch().take_address();
+        return self.port_.info.mac = self.watch().state().own;
+    };
+    return Err::kOk;
 }
 
 /// Gives the card back to the kernel, on the interrupt thread. From now on no burst runs on it.

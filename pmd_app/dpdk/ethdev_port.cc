@@ -100,12 +100,7 @@ Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& ou
         if (e != Err::kOk) return e;
     }
     port->fill_table();
-    if (port->spec_.kind == DeviceKind::kAfPacket) {
-        e = FollowedInterface::open(*port->spec_.argument("iface"), port->port_.info.mac,
-                                    port->port_.info.mtu, port->interface_, why);
-        if (e != Err::kOk) return e;
-        port->follow_interface();
-    }
+    if (e = port->follow_address(why); e != Err::kOk) return e;
     out = std::move(port);
     return Err::kOk;
 }
@@ -296,17 +291,6 @@ void EthdevPort::choose_tx_account() {
     } else {
         tx_account_ = TxAccount::kUnknown;
     }
-}
-
-void EthdevPort::follow_interface() {
-    port_.interface = [](void* context) {
-        return &static_cast<EthdevPort*>(context)->interface_->watch().state();
-    };
-    port_.take_address = [](void* context) {
-        auto& self = *static_cast<EthdevPort*>(context);
-        self.interface_->watch().take_address();
-        return self.port_.info.mac = self.interface_->watch().state().own;
-    };
 }
 
 void EthdevPort::fill_table() {

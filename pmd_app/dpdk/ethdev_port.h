@@ -17,11 +17,12 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "dpdk/address/followed_interface.h"
+#include "dpdk/address/followed_station.h"
 #include "dpdk/card_request.h"
 #include "dpdk/device.h"
 #include "dpdk/frame_pool.h"
 #include "dpdk/kernel/exception_path.h"
-#include "dpdk/kernel/followed_interface.h"
 #include "dpdk/quirks/memif_guard.h"
 #include "port/port.h"
 
@@ -70,7 +71,11 @@ private:
     Err choose_mtu(const PortOptions& options, std::string& why);
     void choose_tx_account();
     void fill_table();
-    void follow_interface();
+    [[nodiscard]] std::string interface_name() const;
+    Err follow_address(std::string& why);
+    [[nodiscard]] port::InterfaceWatch& watch() noexcept {
+        return interface_ != nullptr ? interface_->watch() : station_.watch();
+    }
 
     static std::uint16_t rx(void* context, Segment** out, std::uint16_t n);
     static std::uint16_t tx(void* context, Segment* const* frames, std::uint16_t n);
@@ -103,7 +108,8 @@ private:
     std::unique_ptr<CardRequest> request_;  ///< request for a PCI card
     std::unique_ptr<Reconnect> reconnect_;
     std::unique_ptr<ExceptionPath> exception_;
-    std::unique_ptr<FollowedInterface> interface_;  ///< af_packet's
+    std::unique_ptr<FollowedInterface> interface_;  ///< nullptr: the kernel has none under the port
+    FollowedStation station_;                       ///< without interface_
 };
 
 }  // namespace ulc::dpdk

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A port on a bifurcated NIC: which calls its driver gets in which order, which frames the rule
-// names, and what the user reads if the driver refuses. The driver is written here, in DPDK's own
-// interface for drivers. No hardware is claimed by this test.
+// names, and what the user reads if the driver refuses. A MAC address that changes in mid-stream,
+// with and without an interface of the kernel. The driver is written here, in DPDK's own interface
+// for drivers. No hardware is claimed by this test.
 #include <ethdev_driver.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <net/if_arp.h>
 #include <rte_flow_driver.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -33,6 +43,8 @@ struct Nic {
     std::vector<std::string> calls;
     bool isolated = false;
     bool has_rule = false;
+    bool keeps_addresses = false;  ///< passes frames for further addresses
+    unsigned interface = 0;        ///< index of the kernel's
     rte_flow_item_eth type{};
     rte_flow_item_eth mask{};
 
@@ -102,7 +114,8 @@ const rte_flow_ops& rules() {
 
 int infos(rte_eth_dev* /*device*/, rte_eth_dev_info* info) {
     info->max_rx_queues = info->max_tx_queues = 1;
-    info->max_mac_addrs = 1;
+    info->max_mac_addrs = 2;
+    info->if_index = g_nic->interface;
     info->max_rx_pktlen = 9018;
     info->min_mtu = 68;
     info->max_mtu = 9000;
@@ -126,6 +139,10 @@ const eth_dev_ops& operations() {
                                  const rte_eth_rxconf*, rte_mempool*) { return note("rx"); };
         made.tx_queue_setup = [](rte_eth_dev*, std::uint16_t, std::uint16_t, unsigned,
                                  const rte_eth_txconf*) { return note("tx"); };
+        made.mac_addr_add = [](rte_eth_dev*, rte_ether_addr*, std::uint32_t, std::uint32_t) {
+            note("address");
+            return g_nic->keeps_addresses ? 0 : -ENOTSUP;
+        };
         made.link_update = [](rte_eth_dev*, int) { return 0; };
         made.allmulticast_enable = [](rte_eth_dev*) { return note("all multicasts"); };
         made.allmulticast_disable = [](rte_eth_dev*) { return 0; };
@@ -161,7 +178,7 @@ protected:
         ASSERT_NE(made, nullptr);
         made->device = &device;
         made->dev_ops = &operations();
-        made->data->mac_addrs = &station;
+        made->data->mac_addrs = stations.data();
         rte_eth_dev_probing_finish(made);
         ethdev = made->data->port_id;
     }
@@ -188,7 +205,7 @@ protected:
     Nic nic;
     rte_driver driver{};
     rte_device device{};
-    rte_ether_addr station = kStation;
+    std::array<rte_ether_addr, 2> stations{kStation};
     std::uint16_t ethdev = RTE_MAX_ETHPORTS;
     std::unique_ptr<EthdevPort> port;
     std::string why;
@@ -267,6 +284,93 @@ TEST_F(Isolation, an_exception_interface_has_nothing_to_do_there) {
     EXPECT_EQ(open(false, true), Err::kInvalid);
     EXPECT_NE(why.find("leave out exception"), std::string::npos) << why;
     EXPECT_FALSE(was_asked("configure"));
+}
+
+/// Ports whose MAC address changes after they were opened.
+class Station : public Isolation {
+protected:
+    static constexpr Mac kOld{{0x02, 0, 0, 0, 0, 5}};
+    static constexpr Mac kNew{{0x02, 0, 0, 0, 0, 6}};
+
+    void open_station(bool promiscuous = false) {
+        plug_in();
+        ASSERT_EQ(open(promiscuous), Err::kOk) << why;
+        nic.calls.clear();  // DPDK gives a device that starts the addresses that it knows
+    }
+    [[nodiscard]] const InterfaceState& look() const {
+        (void)port->port().link_up(port->port().context);
+        return *port->port().interface(port->port().context);
+    }
+};
+
+TEST_F(Station, an_address_that_the_driver_changed_is_noticed) {
+    nic.driver = "net_bonding";
+    open_station();
+    EXPECT_EQ(look().mac, kOld);
+    EXPECT_TRUE(look().keeps_own);
+    stations[0].addr_bytes[5] = 6;
+    EXPECT_EQ(look().mac, kNew);
+    EXPECT_EQ(look().own, kOld);
+    EXPECT_EQ(look().name, kSlot);
+    EXPECT_FALSE(look().keeps_own) << "the driver passes one address";
+    EXPECT_EQ(std::count(nic.calls.begin(), nic.calls.end(), "address"), 1);
+    EXPECT_EQ(look().mtu, port->port().info.mtu);
+    EXPECT_EQ(port->port().take_address(port->port().context), kNew);
+    EXPECT_EQ(port->port().info.mac, kNew);
+    EXPECT_TRUE(look().keeps_own);
+}
+
+TEST_F(Station, the_old_address_is_kept_where_the_driver_can) {
+    nic.driver = "net_iavf";
+    nic.keeps_addresses = true;
+    open_station();
+    stations[0].addr_bytes[5] = 6;
+    EXPECT_EQ(look().mac, kNew);
+    EXPECT_TRUE(look().keeps_own);
+    EXPECT_EQ(std::memcmp(stations[1].addr_bytes, kOld.octets.data(), 6), 0);
+}
+
+TEST_F(Station, a_port_that_takes_all_frames_keeps_any_address) {
+    open_station(true);
+    stations[0].addr_bytes[5] = 6;
+    EXPECT_EQ(look().mac, kNew);
+    EXPECT_TRUE(look().keeps_own);
+    EXPECT_FALSE(was_asked("address"));
+}
+
+/// Gives the loopback interface of the thread's namespace an address.
+bool set_loopback(const Mac& mac) {
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq query{};
+    std::strcpy(query.ifr_name, "lo");
+    query.ifr_hwaddr.sa_family = ARPHRD_LOOPBACK;
+    std::memcpy(query.ifr_hwaddr.sa_data, mac.octets.data(), sizeof mac.octets);
+    const bool done = ioctl(fd, SIOCSIFHWADDR, &query) == 0;
+    close(fd);
+    return done;
+}
+
+// The driver of a bifurcated NIC keeps the address that it read when it was opened.
+TEST_F(Station, another_address_of_the_kernels_interface_is_noticed) {
+    const int before = ::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (unshare(CLONE_NEWNET) != 0) {
+        close(before);
+        GTEST_SKIP() << "needs root, for a network namespace";
+    }
+    EXPECT_TRUE(set_loopback(kOld));
+    nic.interface = if_nametoindex("lo");
+    open_station();
+    EXPECT_EQ(look().name, "lo");
+    EXPECT_EQ(look().mac, kOld);
+    EXPECT_TRUE(set_loopback(kNew));
+    EXPECT_EQ(look().mac, kNew);
+    EXPECT_EQ(look().own, kOld);
+    EXPECT_TRUE(look().keeps_own) << "the kernel passes frames for it";
+    EXPECT_EQ(look().mtu, port->port().info.mtu) << "that of lo is not the port's";
+    EXPECT_EQ(port->port().take_address(port->port().context), kNew);
+    EXPECT_FALSE(was_asked("address"));
+    EXPECT_EQ(setns(before, CLONE_NEWNET), 0);
+    close(before);
 }
 
 TEST(IsBifurcated, net_tap_is_with_an_interface_of_the_kernel_behind_it) {
