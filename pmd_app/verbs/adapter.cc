@@ -382,6 +382,20 @@ bool Adapter::find_own_gid() noexcept {
     return false;
 }
 
+bool Adapter::is_like_own(const GidEntry& entry) const noexcept {
+    return entry.routable == routable_ && is_v4(entry.gid) == is_v4(own_.gid) &&
+           is_link_local(entry.gid) == is_link_local(own_.gid) && entry.interface == interface_;
+}
+
+bool Adapter::find_successor() noexcept {
+    if (infiniband_ || device_.join_by_manager) return false;
+    const std::uint32_t first = device_.gid ? gid_index_ : 0;
+    const std::uint32_t end = device_.gid ? std::min<std::uint32_t>(first + 1, gids_) : gids_;
+    for (next_index_ = first; next_index_ < end; ++next_index_)
+        if (read_gid(next_index_, next_) && is_like_own(next_)) return true;
+    return false;
+}
+
 ibv_ah* Adapter::make_handle(const Gid& to, std::uint16_t lid,
                              std::uint8_t service_level) noexcept {
     ibv_ah_attr attributes{};

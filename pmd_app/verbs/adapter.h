@@ -61,6 +61,14 @@ public:
     [[nodiscard]] bool is_active() noexcept;
     /// Finds the node's GID again after the table changed. False: it is gone.
     [[nodiscard]] bool find_own_gid() noexcept;
+    /// Finds the GID that is in the place of the node's, which is gone: at the index that was
+    /// chosen, or another of the same kind and interface. False: there is none, or groups belong to
+    /// the address of the one that is gone.
+    [[nodiscard]] bool find_successor() noexcept;
+    /// Returns the address that the node has with that GID.
+    [[nodiscard]] Address successor() const noexcept { return {next_.gid, own_.qpn}; }
+    /// Makes it the node's. find_successor() was true.
+    void take_successor() noexcept { take_gid(next_index_, next_); }
     [[nodiscard]] const std::string& name() const noexcept { return device_.name; }
     [[nodiscard]] std::uint8_t port() const noexcept { return device_.port; }
     /// "verbs device rxe0, port 1"
@@ -103,6 +111,7 @@ private:
         std::uint32_t interface = 0;
     };
     [[nodiscard]] bool read_gid(std::uint32_t index, GidEntry& out) noexcept;
+    [[nodiscard]] bool is_like_own(const GidEntry& entry) const noexcept;
     void take_gid(std::uint32_t index, const GidEntry& entry) noexcept;
     [[nodiscard]] int modify(ibv_qp_state state, int mask) noexcept;
 
@@ -125,6 +134,8 @@ private:
     std::uint16_t p_key_ = kDefaultPKey;
     std::uint32_t interface_ = 0;
     Address own_;
+    GidEntry next_;  ///< successor of the GID
+    std::uint32_t next_index_ = 0;
     std::uint32_t q_key_ = 0;
     std::uint32_t mtu_ = 0;
     std::uint64_t bits_per_second_ = 0;

@@ -132,6 +132,17 @@ void QueuePort::fill_table(const PortOptions& options) {
         return static_cast<QueuePort*>(context)->set_multicasts(addresses);
     };
     port_.link_up = [](void* context) { return static_cast<QueuePort*>(context)->look(); };
+    interface_ = {.name = name_,
+                  .mac = port_.info.mac,
+                  .own = port_.info.mac,
+                  .keeps_own = true,
+                  .mtu = port_.info.mtu};
+    port_.interface = [](void* context) -> const InterfaceState* {
+        return &static_cast<QueuePort*>(context)->interface_;
+    };
+    port_.take_address = [](void* context) {
+        return static_cast<QueuePort*>(context)->take_address();
+    };
     port_.add_memory = [](void* context, std::span<const std::byte> memory) {
         auto& self = *static_cast<QueuePort*>(context);
         return self.gone_ ? 0 : self.adapter_.add_memory(memory, self.looks_);

@@ -61,6 +61,8 @@ private:
     // --- the device's state
     [[nodiscard]] bool look();
     void on_event(Event event);
+    void on_gids_changed();
+    [[nodiscard]] Mac take_address();
     void recover();
     void follow_groups();
     void note_join(int error);
@@ -98,6 +100,7 @@ private:
     std::uint32_t reset_at_ = 0;    ///< the look at which the next reset may be
     std::uint32_t reset_wait_ = 1;  ///< looks between two resets
     std::string failure_;           ///< the first reason since the last reset
+    InterfaceState interface_;      ///< its addresses follow from GID and queue pair
 
     std::array<ibv_send_wr, kChain> send_chain_{};
     std::array<ibv_sge, 2 * kChain> send_pieces_{};

@@ -82,18 +82,8 @@ void QueuePort::on_event(Event event) {
             active_ = active;
             return;
         }
-        case Event::kGidChanged: {
-            const std::uint16_t before = adapter_.gid_index();
-            const bool found = adapter_.find_own_gid();
-            if (!found && active_)
-                say("its GID is gone: the network interface lost its address; give it the same "
-                    "again, or start the engine again");
-            active_ = found && adapter_.is_active();
-            if (!found || adapter_.gid_index() == before) return;
-            failed_ = true;  // every address handle names the old place
-            failure_ = "its GID has moved to index " + std::to_string(adapter_.gid_index());
-            return;
-        }
+        case Event::kGidChanged:
+            return on_gids_changed();
         case Event::kQueueFailed:
             failed_ = true;
             failure_ = "its queue pair failed";
@@ -104,6 +94,39 @@ void QueuePort::on_event(Event event) {
                 "'ibv_devices' shows it");
             return;
     }
+}
+
+/// Follows the node's GID. If it is gone and another one is in its place, as when the network
+/// interface gets another MAC address, this node has another address: its jobs end, and the engine
+/// takes that address.
+void QueuePort::on_gids_changed() {
+    const std::uint16_t before = adapter_.gid_index();
+    const bool found = adapter_.find_own_gid();
+    const bool replaced = !found && adapter_.find_successor();
+    interface_.keeps_own = !replaced;
+    interface_.mac = replaced ? mac_of(adapter_.successor()) : interface_.own;
+    if (replaced && active_)
+        say("its GID is gone, and another one is in its place: the network interface got another "
+            "address, and this node's follows from it");
+    if (!found && !replaced && active_)
+        say("its GID is gone: the network interface lost its address; give it the same again, or "
+            "start the engine again");
+    active_ = found && adapter_.is_active();
+    if (!found || adapter_.gid_index() == before) return;
+    failed_ = true;  // every address handle names the old place
+    failure_ = "its GID has moved to index " + std::to_string(adapter_.gid_index());
+}
+
+/// Takes the address of the GID that is in the place of the node's.
+Mac QueuePort::take_address() {
+    if (interface_.keeps_own) return port_.info.mac;
+    adapter_.take_successor();
+    interface_.own = interface_.mac;
+    interface_.keeps_own = true;
+    active_ = adapter_.is_active();
+    failed_ = true;
+    failure_ = "its GID has changed";
+    return port_.info.mac = interface_.own;
 }
 
 /// Resets the queue pair, at most once a look, and more seldom while that does not help.

@@ -388,6 +388,61 @@ TEST_F(VerbsPorts, a_gid_that_moves_is_followed_and_one_that_goes_is_told) {
     EXPECT_TRUE(look(a));
 }
 
+TEST_F(VerbsPorts, another_gid_in_the_place_of_its_own_is_another_address) {
+    const VerbsPort& a = open(0);
+    const VerbsPort& b = open(1);
+    acquaint(a, b);
+    EXPECT_TRUE(send(a, mac(b)));
+    take(b);
+    const Mac old = mac(a);
+    const auto state = [&] { return *a.port().interface(a.port().context); };
+    EXPECT_EQ(state().mac, old);
+    EXPECT_EQ(state().mtu, a.port().info.mtu);
+    const Gid next = test::gid_of(9);
+    std::memcpy(device(0).gids[0].gid.raw, next.data(), next.size());
+    Fabric::raise(device(0), IBV_EVENT_GID_CHANGE);
+    EXPECT_FALSE(look(a)) << "no frame goes by the old one";
+    EXPECT_NE(g_reports.back().find("another one is in its place"), std::string::npos);
+    EXPECT_EQ(state().name, "rxe0");
+    EXPECT_EQ(state().own, old);
+    EXPECT_NE(state().mac, old);
+    EXPECT_FALSE(state().keeps_own);
+    EXPECT_EQ(mac(a), old) << "until the engine takes it";
+
+    const Mac taken = a.port().take_address(a.port().context);
+    EXPECT_EQ(taken, mac_of({next, device(0).qp_number}));
+    EXPECT_EQ(mac(a), taken);
+    EXPECT_TRUE(state().keeps_own);
+    EXPECT_TRUE(look(a));
+    EXPECT_EQ(a.counts().resets, 1U) << "every address handle names the old place";
+    EXPECT_TRUE(send(a, mac(b), 99));
+    EXPECT_TRUE(send(b, kBroadcastMac, 98));
+    EXPECT_EQ(take(b), std::vector<std::uint32_t>{99});
+    EXPECT_EQ(take(a), std::vector<std::uint32_t>{98});
+    EXPECT_EQ(b.counts().forged, 0U);
+}
+
+TEST_F(VerbsPorts, a_gid_of_another_kind_takes_no_place) {
+    PortOptions by_index = options(0);
+    by_index.device.gid = std::uint16_t{0};
+    for (const bool chosen : {false, true}) {
+        const VerbsPort& a = open(chosen ? by_index : options(0));
+        const ibv_gid_entry own = device(0).gids[0];
+        const Gid other = test::gid_of(9, true);
+        std::memcpy(device(0).gids[0].gid.raw, other.data(), other.size());
+        Fabric::raise(device(0), IBV_EVENT_GID_CHANGE);
+        EXPECT_FALSE(look(a));
+        EXPECT_TRUE(a.port().interface(a.port().context)->keeps_own);
+        EXPECT_NE(g_reports.back().find("give it the same again"), std::string::npos);
+        device(0).gids[0] = own;
+        Fabric::raise(device(0), IBV_EVENT_GID_CHANGE);
+        EXPECT_TRUE(look(a)) << "as after the interface went down and up";
+        EXPECT_EQ(a.port().take_address(a.port().context), mac(a));
+        EXPECT_EQ(a.counts().resets, 0U);
+        close(a);
+    }
+}
+
 TEST_F(VerbsPorts, a_group_that_cannot_be_joined_is_tried_again) {
     const VerbsPort& b = open(1);
     const Mac group{{0x03, 0x55, 0x4c, 0, 0, 9}};
