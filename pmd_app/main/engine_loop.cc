@@ -26,7 +26,8 @@ constexpr Nanos kBeatApart = kMillisecond;  ///< clients doubt an engine that is
 
 }  // namespace
 
-EngineCalls::EngineCalls() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+EngineCalls::EngineCalls(Nanos begun_max)
+    : begun_max_(begun_max), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     ULC_CHECK(wake_fd_ >= 0);
 }
 
@@ -37,23 +38,38 @@ void EngineCalls::wake() const noexcept {
     static_cast<void>(!write(wake_fd_, &one, sizeof one));  // full means: it is awake already
 }
 
-bool EngineCalls::run(const Call& call, Nanos limit) {
-    Entry entry{&call};
+bool EngineCalls::run(Call call, Nanos limit, Call undo) {
+    const auto entry = std::make_shared<Entry>(Entry{std::move(call), std::move(undo)});
     std::unique_lock lock(mutex_);
-    if (closed_) return false;
-    queue_.push_back(&entry);
+    if (closed_ || stuck_) return false;
+    queue_.push_back(entry);
     pending_.store(true, std::memory_order_release);
     wake();  // before the engine can take the call, so that it also takes what wakes it
-    const auto over = [&] { return entry.state >= State::kMade; };
+    const auto over = [&] { return entry->state >= State::kMade; };
     if (!changed_.wait_for(lock, std::chrono::nanoseconds(limit), over)) {
-        if (entry.state == State::kQueued) {
-            std::erase(queue_, &entry);
+        if (entry->state == State::kQueued) {
+            std::erase(queue_, entry);
             spdlog::error("the engine's thread is stuck in a round; see its ports, or restart it");
             return false;
         }
-        changed_.wait(lock, over);
+        if (!changed_.wait_for(lock, std::chrono::nanoseconds(begun_max_), over)) {
+            entry->state = State::kAbandoned;
+            stuck_ = true;
+            spdlog::error("the engine's thread does not return from a call; restart the engine");
+            return false;
+        }
     }
-    return entry.state == State::kMade;
+    return entry->state == State::kMade;
+}
+
+bool EngineCalls::make(Entry& entry, Core& core, Nanos now, std::unique_lock<std::mutex>& lock) {
+    entry.state = State::kBegun;
+    lock.unlock();
+    entry.call(core, now);
+    lock.lock();
+    if (entry.state == State::kAbandoned) return false;
+    entry.state = State::kMade;
+    return true;
 }
 
 bool EngineCalls::serve(Core& core, Nanos now) {
@@ -63,14 +79,19 @@ bool EngineCalls::serve(Core& core, Nanos now) {
     std::uint64_t drained = 0;
     static_cast<void>(!read(wake_fd_, &drained, sizeof drained));
     while (!queue_.empty()) {
-        Entry& entry = *queue_.front();
+        std::shared_ptr<Entry> entry = std::move(queue_.front());
         queue_.pop_front();
-        entry.state = State::kBegun;
+        if (make(*entry, core, now, lock)) {
+            // The caller wakes with the lock, so it frees what the call owns, and not this thread.
+            entry.reset();
+            changed_.notify_all();
+            continue;
+        }
         lock.unlock();
-        (*entry.call)(core, now);
+        if (entry->undo) entry->undo(core, now);
+        entry.reset();
         lock.lock();
-        entry.state = State::kMade;
-        changed_.notify_all();
+        stuck_ = false;
     }
     return true;
 }
@@ -83,7 +104,7 @@ bool EngineCalls::closed() {
 void EngineCalls::close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    for (Entry* entry : queue_)
+    for (const auto& entry : queue_)
         entry->state = State::kRefused;
     queue_.clear();
     changed_.notify_all();

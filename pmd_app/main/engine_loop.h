@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 
 #include "base/idle_ladder.h"
@@ -32,15 +33,19 @@ public:
     /// An engine comes round within milliseconds, and a call takes less than a second.
     static constexpr Nanos kCallMax = 10 * kSecond;
 
-    EngineCalls();
+    /// `begun_max`: how long a call that has begun is waited for.
+    explicit EngineCalls(Nanos begun_max = kCallMax);
     ~EngineCalls();
     EngineCalls(const EngineCalls&) = delete;
     EngineCalls& operator=(const EngineCalls&) = delete;
 
     /// Any thread except the engine's: queues the call, wakes the engine, returns when it was made.
-    /// False: it was not made and will not be, because the loop has ended, or has not begun it
-    /// within `limit`. A call that has begun is waited for, as if this thread made it.
-    bool run(const Call& call, Nanos limit = kCallMax);
+    /// False: it was not made and will not be, because the loop has ended or has not begun it
+    /// within `limit`, or it was begun and abandoned, because it has not returned. Then its results
+    /// must not be read. Both functions may be made after the return, so they own all that they
+    /// name, except what outlives the loop. `undo` is made after an abandoned call has returned.
+    /// No call is queued until then.
+    bool run(Call call, Nanos limit = kCallMax, Call undo = {});
     /// Engine thread: makes the queued calls. Returns true if there were some.
     bool serve(Core& core, Nanos now);
     /// Engine thread, at its end: refuses all later calls.
@@ -52,17 +57,23 @@ public:
     void wake() const noexcept;
 
 private:
-    enum class State : std::uint8_t { kQueued, kBegun, kMade, kRefused };
-    /// A call, in the memory of the thread that waits for it.
+    enum class State : std::uint8_t { kQueued, kBegun, kAbandoned, kMade, kRefused };
+    /// A call. It belongs to the thread that waits, and to the engine's from its beginning.
     struct Entry {
-        const Call* call;
+        Call call;
+        Call undo;
         State state = State::kQueued;  ///< under the mutex
     };
+    /// Returns false if the caller has not waited for the end. Releases the lock meanwhile.
+    bool make(Entry& entry, Core& core, Nanos now, std::unique_lock<std::mutex>& lock);
+
+    const Nanos begun_max_;
     std::atomic<bool> pending_{false};
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Entry*> queue_;
+    std::deque<std::shared_ptr<Entry>> queue_;
     bool closed_ = false;
+    bool stuck_ = false;  ///< the engine's thread is in an abandoned call
     int wake_fd_ = -1;
 };
 

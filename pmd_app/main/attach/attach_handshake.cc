@@ -85,15 +85,26 @@ bool AttachServer::on_hello(Connection& connection, const HelloRequest& request)
     if (request.kind == abi::HelloKind::kUpgrade) return begin_upgrade(connection);
     if (!watch_peer(connection)) return false;
 
-    Result<engine::EndpointId> endpoint = Err::kClosed;
-    std::string why = kNoRound;
+    struct Reservation {
+        Result<engine::EndpointId> endpoint = Err::kClosed;
+        std::string why;
+    };
+    const auto made = std::make_shared<Reservation>();
     const Peer& peer = connection.peer;
     const engine::Claimant claimant{peer.uid, request.layout.region_octets,
                                     static_cast<std::uint32_t>(peer.pid), peer.start_ticks};
-    loop_.calls().run(
-        [&](Core& core, Nanos) { endpoint = core.reserve(request.net, claimant, why); });
-    if (!endpoint) return refuse(connection, endpoint.error(), why);
-    connection.endpoint = endpoint.value();
+    const bool ran = loop_.calls().run(
+        [made, claimant, net = request.net](Core& core, Nanos) {
+            made->endpoint = core.reserve(net, claimant, made->why);
+        },
+        EngineCalls::kCallMax,
+        [made](Core& core, Nanos now) {
+            if (made->endpoint)
+                core.detach(made->endpoint.value(), engine::DetachReason::kDied, now);
+        });
+    if (!ran) return refuse(connection, Err::kClosed, kNoRound);
+    if (!made->endpoint) return refuse(connection, made->endpoint.error(), made->why);
+    connection.endpoint = made->endpoint.value();
     connection.reserved = true;
     return offer_region(connection, request.layout);
 }
@@ -140,12 +151,16 @@ bool AttachServer::on_mapped(Connection& connection) {
             connection.peer.pid);
     if (error == Err::kOk) {
         connection.region.close_fd();
-        const bool ran = loop_.calls().run([&](Core& core, Nanos) {
-            error = core.admit(connection.endpoint, connection.region.memory(),
-                               connection.region.layout(), upcall_to(connection.socket));
-            counters_.set_endpoints(core.endpoints());
-        });
-        if (!ran) error = Err::kClosed;
+        // The region stays mapped and the socket open until the engine lets go of the endpoint.
+        const auto admitted = std::make_shared<Err>(Err::kOk);
+        const bool ran = loop_.calls().run(
+            [this, admitted, endpoint = connection.endpoint, memory = connection.region.memory(),
+             layout = connection.region.layout(),
+             upcall = upcall_to(connection.socket)](Core& core, Nanos) {
+                *admitted = core.admit(endpoint, memory, layout, upcall);
+                counters_.set_endpoints(core.endpoints());
+            });
+        error = ran ? *admitted : Err::kClosed;
         if (error != Err::kOk) why = ran ? std::string(text_of(error)) : kNoRound;
     }
     const auto ready = reply_with<abi::Ready>(error, why);
@@ -179,10 +194,14 @@ void AttachServer::refresh_rows() {
     const Nanos now = monotonic_now();
     if (now < rows_at_) return;
     rows_at_ = now + kRowsEvery;
-    rows_.resize(abi::kRowsMax);
-    std::size_t count = 0;
-    loop_.calls().run([&](const Core& core, Nanos) { count = core.take_figures(rows_); });
-    rows_.resize(count);
+    const auto rows = std::make_shared<std::vector<abi::EndpointRow>>(abi::kRowsMax);
+    const bool ran = loop_.calls().run(
+        [rows](const Core& core, Nanos) { rows->resize(core.take_figures(*rows)); });
+    if (ran) {
+        rows_ = std::move(*rows);
+    } else {
+        rows_.clear();
+    }
     for (const auto& connection : connections_) {
         const auto row =
             std::ranges::find(rows_, connection->endpoint, &abi::EndpointRow::endpoint);
@@ -220,18 +239,23 @@ void AttachServer::name_processes(std::span<abi::StreamRow> rows) const {
 // A user's figures only. The engine's thread collects them, so its time is charged to the user, as
 // that of handshakes is: who asks all the time has to wait.
 bool AttachServer::serve_streams(Connection& connection) {
-    std::vector<abi::StreamRow> rows(abi::kStreamRowsMax);
+    struct Figures {
+        std::vector<abi::StreamRow> rows = std::vector<abi::StreamRow>(abi::kStreamRowsMax);
+        std::size_t all = 0;
+    };
+    const auto figures = std::make_shared<Figures>();
     const engine::UserId uid = connection.peer.uid;
     const bool sees_all = uid == 0 || uid == geteuid();
-    std::size_t all = 0;
     const Nanos begun = monotonic_now();
-    const bool ran = loop_.calls().run(
-        [&](const Core& core, Nanos) { all = core.take_streams(rows, sees_all ? nullptr : &uid); });
+    const bool ran = loop_.calls().run([figures, uid, sees_all](const Core& core, Nanos) {
+        figures->all = core.take_streams(figures->rows, sees_all ? nullptr : &uid);
+    });
     if (!ran) return refuse(connection, Err::kClosed, kNoRound);
     user_of(uid).handshakes.charge(monotonic_now() - begun);
-    rows.resize(std::min(rows.size(), all));
+    std::vector<abi::StreamRow>& rows = figures->rows;
+    rows.resize(std::min(rows.size(), figures->all));
     name_processes(rows);
-    const int fd = make_stream_page(rows, all);
+    const int fd = make_stream_page(rows, figures->all);
     if (fd < 0) return refuse(connection, Err::kLimit, kNoDescriptor);
     auto offer = reply_with<abi::Offer>(Err::kOk, "");
     offer.abi_version = abi::kAbiVersion;

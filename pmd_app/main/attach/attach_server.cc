@@ -360,7 +360,10 @@ void AttachServer::end(Connection& connection) {
     connection.state = State::kLeaving;
     ended_some_ = true;
     if (connection.reserved)
-        loop_.calls().run([&](Core& core, Nanos now) { tell_end(core, connection, now); });
+        connection.told = loop_.calls().run([this, e = end_of(connection)](Core& core, Nanos now) {
+            core.detach(e.endpoint, e.reason, now);
+            counters_.set_endpoints(core.endpoints());
+        });
     static_cast<void>(epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.socket, nullptr));
     release_socket(connection);
     if (connection.process >= 0) close(connection.process);
@@ -369,14 +372,6 @@ void AttachServer::end(Connection& connection) {
     if (attached && may_tell())
         spdlog::info("client {} {}", connection.peer.pid,
                      connection.bye ? "closed" : "ended without closing");
-}
-
-/// Engine's thread.
-void AttachServer::tell_end(Core& core, Connection& connection, Nanos now) {
-    core.detach(connection.endpoint,
-                connection.bye ? engine::DetachReason::kClosed : engine::DetachReason::kDied, now);
-    connection.told = true;
-    counters_.set_endpoints(core.endpoints());
 }
 
 // The engine lets go of the socket, into which it makes upcalls, before that is closed.
@@ -435,26 +430,35 @@ void AttachServer::sweep(Nanos now) {
 // unmapped here, which takes system calls.
 void AttachServer::forget_gone() {
     ended_some_ = false;
-    std::vector<const Connection*> gone;
-    bool ask = false;
-    for (const auto& connection : connections_) {
-        if (connection->state != State::kLeaving) continue;
-        if (!connection->reserved) gone.push_back(connection.get());
-        ask = ask || connection->reserved;
-    }
-    if (ask)
-        loop_.calls().run([&](Core& core, Nanos now) {
-            for (const auto& connection : connections_) {
-                if (connection->state != State::kLeaving || !connection->reserved) continue;
-                if (!connection->told) tell_end(core, *connection, now);
-                if (core.detached(connection->endpoint)) gone.push_back(connection.get());
+    struct Leaving {
+        std::vector<End> ends;
+        std::vector<engine::EndpointId> gone;
+    };
+    const auto leaving = std::make_shared<Leaving>();
+    for (const auto& connection : connections_)
+        if (connection->state == State::kLeaving && connection->reserved)
+            leaving->ends.push_back(end_of(*connection));
+    const bool asked =
+        !leaving->ends.empty() && loop_.calls().run([this, leaving](Core& core, Nanos now) {
+            for (const End& end : leaving->ends) {
+                core.detach(end.endpoint, end.reason, now);  // again, if it was heard of
+                if (core.detached(end.endpoint)) leaving->gone.push_back(end.endpoint);
             }
             counters_.set_endpoints(core.endpoints());
         });
-    for (const auto& connection : connections_)
-        if (connection->state == State::kLeaving) release_socket(*connection);
+    const auto is_gone = [&](const Connection& connection) {
+        if (connection.state != State::kLeaving || !connection.reserved)
+            return connection.state == State::kLeaving;
+        return asked &&
+               std::ranges::find(leaving->gone, connection.endpoint) != leaving->gone.end();
+    };
+    for (const auto& connection : connections_) {
+        if (connection->state != State::kLeaving) continue;
+        connection->told = connection->told || (asked && connection->reserved);
+        release_socket(*connection);
+    }
     std::erase_if(connections_, [&](auto& connection) {
-        if (std::ranges::find(gone, connection.get()) == gone.end()) return false;
+        if (!is_gone(*connection)) return false;
         User& user = user_of(connection->peer.uid);
         --user.connections;
         const Nanos begun = thread_time();

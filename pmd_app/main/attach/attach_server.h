@@ -124,7 +124,15 @@ private:
     void on_process_end(Connection& connection);
     [[nodiscard]] ssize_t receive(Connection& connection, void* data, std::size_t octets);
     void end(Connection& connection);
-    void tell_end(Core& core, Connection& connection, Nanos now);
+    /// The end of a client, for the engine; a call owns a copy.
+    struct End {
+        engine::EndpointId endpoint;
+        engine::DetachReason reason;
+    };
+    [[nodiscard]] static End end_of(const Connection& connection) noexcept {
+        return {connection.endpoint,
+                connection.bye ? engine::DetachReason::kClosed : engine::DetachReason::kDied};
+    }
     void release_socket(Connection& connection);
     void sweep(Nanos now);
     void end_late(Connection& connection);

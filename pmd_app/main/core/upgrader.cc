@@ -128,47 +128,64 @@ Err Upgrader::upgrade(const std::string& file, bool evicts, UpgradeFigures& figu
         return e;
     build = library->table().build;
     const Nanos loaded = monotonic_now();
-    figures.load = loaded - begun;
-    IdleCore next;
-    Err error = Err::kClosed;
-    why = "the engine is stopping, or its thread is stuck; start the new one after it";
-    loop_.calls().run([&](Core& core, Nanos) { error = core.make_next(library, next); });
-    figures.create = monotonic_now() - loaded;
+    const auto attempt = std::make_shared<Attempt>();
+    attempt->figures.load = loaded - begun;
+    Err error = make(attempt, library);
+    const Nanos created = monotonic_now() - loaded;
     if (error == Err::kOk) {
-        error = replace(next, evicts, figures, why);
+        error = replace(attempt, evicts, why);
     } else if (error == Err::kNoMemory) {
         why = "no memory for a second engine core; free some, or restart the engine";
     }
-    // Frames go back to pools that the engine's thread uses. If that has ended, this thread may.
-    if (!loop_.calls().run([&](Core&, Nanos) { next.destroy(); }) && !loop_.calls().closed())
-        next.abandon();
+    if (error == Err::kClosed) {
+        why = "the engine is stopping, or its thread is stuck; start the new one after it";
+    } else {
+        figures = attempt->figures;
+        figures.create = created;
+    }
+    discard(attempt);
     return error;
+}
+
+Err Upgrader::make(const std::shared_ptr<Attempt>& attempt,
+                   std::shared_ptr<const CoreLibrary> library) {
+    const auto error = std::make_shared<Err>(Err::kOk);
+    const bool ran = loop_.calls().run([attempt, error, library](const Core& core, Nanos) {
+        *error = core.make_next(library, attempt->next);
+    });
+    return ran ? *error : Err::kClosed;
+}
+
+// Frames go back to pools that the engine's thread uses. If that has ended, this thread may. A call
+// that this thread has abandoned owns the attempt too, and destroys the core after its return.
+void Upgrader::discard(const std::shared_ptr<Attempt>& attempt) {
+    if (loop_.calls().run([attempt](Core&, Nanos) { attempt->next.destroy(); })) return;
+    if (!loop_.calls().closed() && attempt.use_count() == 1) attempt->next.abandon();
 }
 
 // A collective that the engine carries out is not exported; it may end soon. Its client may also
 // see to it that it never does.
-Err Upgrader::replace(IdleCore& next, bool evicts, UpgradeFigures& figures, std::string& why) {
+Err Upgrader::replace(const std::shared_ptr<Attempt>& attempt, bool evicts, std::string& why) {
     Nanos give_up = monotonic_now() + kBusyMax;
     for (;;) {
-        CoreExport result = CoreExport::kRefused;
-        const bool ran = loop_.calls().run(
-            [&](Core& core, Nanos) { result = core.replace_by(next, kBlackoutMax, figures, why); });
+        const bool ran = loop_.calls().run([attempt](Core& core, Nanos) {
+            attempt->result =
+                core.replace_by(attempt->next, kBlackoutMax, attempt->figures, attempt->why);
+        });
         if (!ran) return Err::kClosed;
-        if (result == CoreExport::kDone) {
-            why.clear();
-            return Err::kOk;
-        }
-        if (result == CoreExport::kRefused) return Err::kUnsupported;
+        if (attempt->result == CoreExport::kDone) return Err::kOk;
+        why = attempt->why;
+        if (attempt->result == CoreExport::kRefused) return Err::kUnsupported;
         const bool late = monotonic_now() >= give_up;
         if (stopping_.load(std::memory_order_relaxed) || (late && !evicts)) {
             why += "; try again when it has ended, or end that process by ulc upgrade --evict";
             return Err::kTimeout;
         }
         if (late) {
-            std::string who;
-            if (!loop_.calls().run([&](Core& core, Nanos now) { who = core.evict(now); }))
+            const auto who = std::make_shared<std::string>();
+            if (!loop_.calls().run([who](Core& core, Nanos now) { *who = core.evict(now); }))
                 return Err::kClosed;
-            spdlog::warn("ended for the upgrade: {}", who);
+            spdlog::warn("ended for the upgrade: {}", *who);
             evicts = false;
             give_up += kBusyMax;
         }

@@ -37,7 +37,16 @@ private:
     void thread();
     Err upgrade(const std::string& file, bool evicts, UpgradeFigures& figures, std::string& build,
                 std::string& why);
-    Err replace(IdleCore& next, bool evicts, UpgradeFigures& figures, std::string& why);
+    /// Work of the engine's thread, which owns it too while a call needs it.
+    struct Attempt {
+        IdleCore next;
+        UpgradeFigures figures;
+        std::string why;
+        CoreExport result = CoreExport::kRefused;
+    };
+    Err make(const std::shared_ptr<Attempt>& attempt, std::shared_ptr<const CoreLibrary> library);
+    Err replace(const std::shared_ptr<Attempt>& attempt, bool evicts, std::string& why);
+    void discard(const std::shared_ptr<Attempt>& attempt);
 
     EngineLoop& loop_;
     int socket_ = -1;  ///< where the answer of the upgrade under way goes

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that other threads have an engine's thread make. When a call was made, the engine may sleep
 // again: nothing is left on the descriptor that wakes it. A call that the engine does not begin is
-// withdrawn.
+// withdrawn, and one that does not return is abandoned.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "main/engine_loop.h"
@@ -40,6 +42,7 @@ namespace ulc::daemon {
 namespace {
 
 constexpr int kCalls = 20;
+constexpr auto kPatience = std::chrono::seconds(20);
 
 TEST(EngineCalls, the_engine_may_sleep_after_a_call) {
     EngineCalls calls;
@@ -73,8 +76,58 @@ TEST(EngineCalls, are_withdrawn_from_an_engine_that_does_not_come_round) {
     EXPECT_FALSE(calls.run([&](Core&, Nanos) { ++runs; }, 0));
     alignas(Core) std::byte memory[sizeof(Core)] = {};
     calls.serve(*reinterpret_cast<Core*>(memory), 0);
-    EXPECT_EQ(runs, 0U) << "its thread has gone on, and what the call names may be gone";
+    EXPECT_EQ(runs, 0U) << "its thread has gone on";
     calls.close();
+}
+
+// Under the sanitizers, a call that used its caller's memory would be found.
+TEST(EngineCalls, a_call_that_does_not_return_is_abandoned) {
+    struct Shared {
+        std::atomic<bool> begun{false};
+        std::promise<void> abandoned;
+        bool gave_up = false;  ///< the call was awaited to its end
+        bool undone = false;
+        std::atomic<bool> over{false};
+    };
+    const auto shared = std::make_shared<Shared>();
+    EngineCalls calls(kMillisecond);
+    std::thread engine([&] {
+        alignas(Core) std::byte memory[sizeof(Core)] = {};
+        Core& core = *reinterpret_cast<Core*>(memory);
+        while (!shared->over)
+            if (!calls.serve(core, 0)) std::this_thread::yield();
+        calls.close();
+    });
+    const auto hang = [shared](Core&, Nanos) {
+        shared->begun = true;
+        const auto abandoned = shared->abandoned.get_future();
+        shared->gave_up = abandoned.wait_for(kPatience) != std::future_status::ready;
+    };
+    const auto undo = [shared](Core&, Nanos) { shared->undone = true; };
+    std::weak_ptr<Shared> owned;
+    {
+        const auto result = std::make_shared<Shared>();
+        owned = result;
+        EXPECT_FALSE(calls.run(
+            [hang, result](Core& core, Nanos now) {
+                hang(core, now);
+                result->undone = true;
+            },
+            EngineCalls::kCallMax, undo));
+    }
+    EXPECT_TRUE(shared->begun);
+    EXPECT_FALSE(owned.expired()) << "the call that still runs has lost its memory";
+    unsigned runs = 0;
+    EXPECT_FALSE(calls.run([&](Core&, Nanos) { ++runs; })) << "queued behind a stuck call";
+    shared->abandoned.set_value();
+    while (!calls.run([&](Core&, Nanos) { ++runs; }))
+        std::this_thread::yield();
+    EXPECT_EQ(runs, 1U) << "the engine came round again";
+    EXPECT_FALSE(shared->gave_up) << "a begun call was awaited without limit";
+    EXPECT_TRUE(shared->undone);
+    EXPECT_TRUE(owned.expired());
+    shared->over = true;
+    engine.join();
 }
 
 }  // namespace
