@@ -12,8 +12,6 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
         if (frame.type == wire::FrameType::kJob && wire::parse_job(frame.body, frame.length, own) &&
             !own.old) {
             impl_->on_twin(own, now);
-            impl_->forget_finished(now);
-            impl_->changed();
             decide_next_look();
         }
         return;
@@ -48,10 +46,9 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
             if (view.kind == wire::JobKind::kJoin)
                 addresses_.on_join(frame.source, view.join->incarnation, now);
             impl_->on_job_frame(view, frame.source, now);
+            impl_->settle(impl_->records_of(view), now);
         }
     }
-    impl_->forget_finished(now);
-    impl_->changed();
     decide_next_look();
 }
 

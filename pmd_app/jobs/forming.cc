@@ -115,6 +115,7 @@ bool Jobs::Impl::has_record_for(std::uint32_t user) {
             const auto oldest = std::ranges::find_if(records, which);
             if (oldest == records.end()) return false;
             forget(**oldest);
+            index.remove(**oldest);
             records.erase(oldest);
         }
         return true;
@@ -123,13 +124,13 @@ bool Jobs::Impl::has_record_for(std::uint32_t user) {
     if (admitted_without(own, own)) return drop_ended(over_own);
     const std::size_t with_failed = own + count(failed_own);
     if (admitted_without(with_failed, with_failed)) {
-        std::erase_if(records, failed_own);
+        remove_records(failed_own);
         return drop_ended(over_own);
     }
     if (records.size() < config.jobs_max ||
         !admitted_without(count(over) + count(failed), with_failed))
         return false;
-    std::erase_if(records, failed);
+    remove_records(failed);
     return drop_ended(over_own) || drop_ended(over);
 }
 
@@ -152,10 +153,12 @@ Result<JobId> Jobs::Impl::join(const JoinRequest& request, Nanos now) {
         record->size = request.size;
         record->profile = request.profile;
         record->begins_at = request.begins_at;
+        index.add(*record);
     }
     record->patience = std::max(record->patience, std::min(request.patience, kPatienceMax));
     if (request.rank == 0) record->medium = request.medium;
     record->locals.push_back(LocalRank{request.rank, request.endpoint, request.deadline});
+    index.claim(request.endpoint, *record);
     record->join_wait = std::max(config.join_wait_min, record->size * config.answer_slot);
     record->join_at = std::max(now, record->begins_at);
     const JobId id = record->id;
@@ -194,17 +197,18 @@ void Jobs::Impl::on_join(const wire::JobBodyView& view, const Mac& source, Nanos
     liveness.hint(source, view.join->incarnation, now);
     std::bitset<wire::kJoinClaimsMax> dealt_with;
     rejects_left = kRejectsPerJoin;
-    const bool next_attempt = std::any_of(records.begin(), records.end(), [&](const auto& record) {
+    const std::span<JobRecord* const> there = records_of(view);
+    const bool next_attempt = std::ranges::any_of(there, [&](const JobRecord* record) {
         return same_key(*record, view) && record->phase == JobPhase::kForming && record->publisher;
     });
-    for (const auto& record : records) {
+    for (JobRecord* record : there) {
         if (!same_key(*record, view) || record->phase == JobPhase::kForming) continue;
         if (next_attempt && record->phase == JobPhase::kFailed) continue;
         for (std::size_t i = 0; i < view.claims.size(); ++i) {
             if (known_claim(*record, view, view.claims[i], source, now)) dealt_with.set(i);
         }
     }
-    for (const auto& record : records) {
+    for (JobRecord* record : there) {
         if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
         for (std::size_t i = 0; i < view.claims.size(); ++i) {
             if (view.claims[i].rank == 0 && !record->publisher) {
@@ -230,7 +234,7 @@ void Jobs::Impl::note_rank0(JobRecord& record, const Mac& source, Nanos now) {
 }
 
 void Jobs::Impl::on_introduction(const wire::JobBodyView& view, const Mac& source, Nanos now) {
-    for (const auto& record : records) {
+    for (JobRecord* record : records_of(view)) {
         if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
         for (const wire::JoinClaim& claim : view.claims) {
             if (claim.rank != 0) continue;
@@ -245,7 +249,9 @@ void Jobs::Impl::on_introduction(const wire::JobBodyView& view, const Mac& sourc
 }
 
 void Jobs::Impl::refuse_old(const wire::JobBodyView& view, const Mac& source, Nanos now) {
-    for (const auto& record : records) {
+    if (view.nonce.zero()) return;
+    const std::span<JobRecord* const> there = index.find(false, {}, wire::job_id_of(view.nonce));
+    for (JobRecord* record : there) {
         if (record->by_hand || record->name != view.name || record->secret != view.nonce) continue;
         PendingReject reject{source, record->id, {}};
         reject.old = true;
@@ -259,6 +265,7 @@ void Jobs::Impl::refuse_old(const wire::JobBodyView& view, const Mac& source, Na
         if (record->phase != JobPhase::kForming) continue;
         fail_job(*record, Err::kVersion, view.claims[0].rank, config.mac, source, now);
     }
+    settle(there, now);
 }
 
 bool Jobs::Impl::known_claim(JobRecord& record, const wire::JobBodyView& view,
@@ -375,7 +382,7 @@ void Jobs::Impl::reject_claim(const JobRecord& record, const Mac& to, const wire
 void Jobs::Impl::on_reject(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     const wire::RejectBody& reject = *view.reject;
     const Err error = static_cast<Err>(std::uint32_t{reject.error});
-    for (const auto& record : records) {
+    for (JobRecord* record : records_of(view)) {
         if (!same_key(*record, view) || record->phase != JobPhase::kForming) continue;
         if (reject.scope == wire::RejectScope::kClaim) {
             const LocalRank* local = record->local_endpoint(reject.handle);
@@ -404,7 +411,8 @@ void Jobs::Impl::fail_with(JobRecord& record, Err error, const std::string& why,
                            const Mac& second) {
     for (const LocalRank& local : record.locals)
         fail_local(record, local, error, first, second, why);
-    record.locals.clear();
+    while (!record.locals.empty())
+        remove_local(record, record.locals.size() - 1);
     record.join_at = kNever;
     record.join_due = false;
     if (record.publisher && record.publisher->stage == PublisherStage::kRoster) {
@@ -478,7 +486,7 @@ void Jobs::Impl::check_deadlines(JobRecord& record, Nanos now) {
         fail_local(record, local, Err::kTimeout, config.mac, record.rank0, why);
         record.byes.push_back(Bye{local.rank, local.endpoint, wire::LeaveReason::kDied, config.byes,
                                   now, config.bye_wait});
-        record.locals.erase(record.locals.begin() + static_cast<std::ptrdiff_t>(i));
+        remove_local(record, i);
         if (local.rank == 0) stop_publishing(record);
     }
 }

@@ -19,6 +19,7 @@
 
 #include "base/bounded.h"
 #include "base/prng.h"
+#include "jobs/job_index.h"
 #include "jobs/jobs.h"
 #include "wire/job_key.h"
 
@@ -209,6 +210,10 @@ struct JobRecord {
     [[nodiscard]] bool has_rank_0() noexcept { return local(0) != nullptr; }
     [[nodiscard]] bool heard_rank0(const Mac& mac) const noexcept;
     void note_rank0(const Mac& mac) noexcept;
+    /// True if its local ranks have not heard of each end.
+    [[nodiscard]] bool has_unreported() const noexcept {
+        return !locals.empty() && phase == JobPhase::kFormed && gone_reported != gone_events.size();
+    }
     /// True if that node may say that this forming job has failed.
     [[nodiscard]] bool may_reject(const Mac& mac) const noexcept;
     /// Ranks of a formed job at that node, which is not this one.
@@ -228,13 +233,6 @@ struct PendingReject {
     wire::RejectBody body;
     bool introduced = false;  ///< its receiver knows its sender
     bool old = false;         ///< to an engine of protocol version 1
-    void fields(state::Archive& archive);
-};
-
-/// Keeps the key of a launcher's job that is forgotten.
-struct EndedJob {
-    wire::Nonce id;
-    wire::JobKey key;
     void fields(state::Archive& archive);
 };
 
@@ -261,6 +259,7 @@ struct Jobs::Impl {
     Links& links;
     Prng prng;
     std::vector<std::unique_ptr<JobRecord>> records;
+    JobIndex index;               ///< finds `records` and `ended_jobs`
     Nanos hurry_full_at = 0;      ///< when all early repeats of JOINs are there again
     std::deque<JobEvent> events;  ///< kFormed and kFailed: at most one each a local endpoint
     FixedVector<PendingReject, kAnswersMax> rejects;
@@ -273,6 +272,8 @@ struct Jobs::Impl {
     Nanos timer = kNever;
     std::size_t rejects_left = 0;  ///< to answer the JOIN that is being judged
     bool tx_hint = false;
+    bool gone_hint = false;     ///< with_gone() has one
+    std::uint64_t visited = 0;  ///< records that were visited for no frame about them
 
     // --- records (jobs.cc)
     [[nodiscard]] JobRecord* find(JobId id) noexcept;
@@ -282,9 +283,26 @@ struct Jobs::Impl {
     [[nodiscard]] bool answers(const JobRecord& record) const;
     /// Returns whether the job has ended, and its record only repeats BYEs that were sent.
     [[nodiscard]] bool only_repeats_byes(const JobRecord& record) const;
+    /// Returns the records that may be of the frame's job: compare by same_key().
+    [[nodiscard]] std::span<JobRecord* const> records_of(
+        const wire::JobBodyView& view) const noexcept {
+        return index.find(view.by_hand, view.name, view.nonce);
+    }
     void forget(const JobRecord& record);
+    /// Removes the records for which `which` is true.
+    template <typename Which>
+    void remove_records(const Which& which) {
+        for (const auto& record : records)
+            if (which(record)) index.remove(*record);
+        std::erase_if(records, which);
+    }
+    void remove_local(JobRecord& record, std::size_t at);
+    [[nodiscard]] bool finished(const JobRecord& record, Nanos now) const;
     void forget_finished(Nanos now);
+    void consider_times(const JobRecord& record) noexcept;
     void recompute_timer() noexcept;
+    /// Looks, after a frame about these records, which of their work is due or over.
+    void settle(std::span<JobRecord* const> touched, Nanos now);
     void changed() noexcept;  ///< after every entry: something may be due
     [[nodiscard]] JobRecord* with_gone() const noexcept;
     void on_timer(Nanos now);
@@ -335,7 +353,7 @@ struct Jobs::Impl {
     void on_reject(const wire::JobBodyView& view, const Mac& source, Nanos now);
     void on_introduction(const wire::JobBodyView& view, const Mac& source, Nanos now);
     /// Takes a JOB frame that has our MAC address and is of another engine: a job that forms fails.
-    void on_twin(const wire::JobBodyView& view, Nanos now);
+    void on_twin(const wire::JobBodyView& view, Nanos now);  // twins.cc
     /// Refuses a JOIN of protocol version 1 with the nonce of a job of ours, and fails the job.
     void refuse_old(const wire::JobBodyView& view, const Mac& source, Nanos now);
     /// Every local claim of the record fails; a publisher keeps the record as a tombstone.

@@ -47,6 +47,7 @@ Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& l
       addresses(addresses_in),
       links(links_in),
       prng(config_in.seed),
+      index(config_in.seed ^ 0x6a6f6273U),
       last_roster(static_cast<std::uint32_t>(prng.next())) {
     ULC_CHECK(config.incarnation != 0 && config.jobs_max > 0 && config.mtu >= wire::kMtuMin);
     config.ranks_max = std::min<std::uint16_t>(config.ranks_max, kNoRank - 1);
@@ -65,13 +66,10 @@ bool Jobs::Impl::same_key(const JobRecord& record, const wire::JobBodyView& view
 }
 
 const wire::JobKey* Jobs::Impl::key_of(const wire::Nonce& id) const noexcept {
-    for (const auto& record : records) {
+    for (const JobRecord* record : index.find(false, {}, id)) {
         if (!record->by_hand && record->nonce == id) return &record->key;
     }
-    for (const EndedJob& ended : ended_jobs) {
-        if (ended.id == id) return &ended.key;
-    }
-    return nullptr;
+    return index.key_of_ended(id, ended_jobs);
 }
 
 bool Jobs::Impl::authentic(const wire::JobBodyView& view, const Mac& source) {
@@ -85,8 +83,14 @@ bool Jobs::Impl::authentic(const wire::JobBodyView& view, const Mac& source) {
 
 void Jobs::Impl::remember_key(const JobRecord& record) {
     if (record.by_hand) return;
-    if (ended_jobs.size() < kEndedJobsMax) ended_jobs.emplace_back();
+    const auto place = static_cast<std::uint32_t>(ended_next);
+    if (ended_jobs.size() < kEndedJobsMax) {
+        ended_jobs.emplace_back();
+    } else {
+        index.remove_ended(ended_jobs[ended_next].id, place);
+    }
     ended_jobs[ended_next] = EndedJob{record.nonce, record.key};
+    index.add_ended(record.nonce, place);
     ended_next = (ended_next + 1) % kEndedJobsMax;
 }
 
@@ -100,23 +104,40 @@ void Jobs::Impl::changed() noexcept {
     recompute_timer();
 }
 
+void Jobs::Impl::consider_times(const JobRecord& record) noexcept {
+    const auto consider = [this](Nanos at) { timer = std::min(timer, at); };
+    if (record.phase == JobPhase::kForming) {
+        if (!record.locals.empty()) consider(record.join_at);
+        for (const LocalRank& local : record.locals)
+            consider(local.deadline);
+    }
+    if (record.phase == JobPhase::kFailed) consider(record.failed_at + config.failed_life);
+    if (record.assembly && !record.assembly->ack_due) consider(record.assembly->ack_at);
+    if (record.publisher && record.publisher->due_count == 0) consider(record.publisher->round_at);
+    for (const Bye& bye : record.byes)
+        consider(bye.at);
+}
+
 void Jobs::Impl::recompute_timer() noexcept {
     timer = kNever;
-    const auto consider = [this](Nanos at) { timer = std::min(timer, at); };
-    for (const auto& record : records) {
-        if (record->phase == JobPhase::kForming) {
-            if (!record->locals.empty()) consider(record->join_at);
-            for (const LocalRank& local : record->locals)
-                consider(local.deadline);
-        }
-        if (record->phase == JobPhase::kFailed) consider(record->failed_at + config.failed_life);
-        if (record->assembly && !record->assembly->ack_due) consider(record->assembly->ack_at);
-        if (record->publisher && record->publisher->due_count == 0) {
-            consider(record->publisher->round_at);
-        }
-        for (const Bye& bye : record->byes)
-            consider(bye.at);
+    for (const auto& record : records)
+        consider_times(*record);
+    visited += records.size();
+    gone_hint = with_gone() != nullptr;
+}
+
+/// The timer may be early then, for what is not due any more.
+void Jobs::Impl::settle(std::span<JobRecord* const> touched, Nanos now) {
+    bool over = false;
+    for (const JobRecord* record : touched) {
+        consider_times(*record);
+        over = over || finished(*record, now);
+        gone_hint = gone_hint || record->has_unreported();
+        tx_hint = true;
     }
+    if (!over) return;
+    forget_finished(now);
+    changed();
 }
 
 bool Jobs::Impl::answers(const JobRecord& record) const {
@@ -145,15 +166,23 @@ void Jobs::Impl::forget(const JobRecord& record) {
     }
 }
 
-/// Drops records that nothing waits for any more.
+/// Nothing waits for the record any more.
+bool Jobs::Impl::finished(const JobRecord& record, Nanos now) const {
+    if (!record.byes.empty() || !record.locals.empty() || answers(record)) return false;
+    return record.phase != JobPhase::kFailed || now >= record.failed_at + config.failed_life;
+}
+
 void Jobs::Impl::forget_finished(Nanos now) {
-    const auto finished = [&](const std::unique_ptr<JobRecord>& record) {
-        if (!record->byes.empty() || !record->locals.empty() || answers(*record)) return false;
-        return record->phase != JobPhase::kFailed || now >= record->failed_at + config.failed_life;
-    };
+    const auto over = [&](const auto& record) { return finished(*record, now); };
     for (const auto& record : records)
-        if (finished(record)) forget(*record);
-    std::erase_if(records, finished);
+        if (over(record)) forget(*record);
+    visited += records.size();
+    remove_records(over);
+}
+
+void Jobs::Impl::remove_local(JobRecord& record, std::size_t at) {
+    index.release(record.locals[at].endpoint, record);
+    record.locals.erase(record.locals.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 void Jobs::Impl::on_timer(Nanos now) {
@@ -207,7 +236,7 @@ void Jobs::Impl::on_bye(const wire::JobBodyView& view, const Mac& source, Nanos 
     const Handle handle = view.bye->handle;
     const auto kind = view.bye->reason == wire::LeaveReason::kLeft ? JobEventKind::kPeerLeft
                                                                    : JobEventKind::kPeerDied;
-    for (const auto& record : records) {
+    for (JobRecord* record : records_of(view)) {
         if (!same_key(*record, view) || rank >= record->size) continue;
         if (record->phase == JobPhase::kFormed || record->phase == JobPhase::kEnding) {
             const urtp::Peer& peer = record->roster[rank];
@@ -243,7 +272,7 @@ void Jobs::Impl::leave(JobRecord& record, Handle endpoint, wire::LeaveReason rea
     const LocalRank* local = record.local_endpoint(endpoint);
     if (local == nullptr) return;
     const Rank rank = local->rank;
-    record.locals.erase(record.locals.begin() + (local - record.locals.data()));
+    remove_local(record, static_cast<std::size_t>(local - record.locals.data()));
     std::erase_if(events, [endpoint](const JobEvent& e) { return e.endpoint == endpoint; });
     liveness.ended(endpoint, reason);
     if (record.size > 1) {
@@ -378,10 +407,8 @@ bool Jobs::has_tx() const noexcept {
 
 /// A record with a gone rank that its local members have not heard of; nullptr: none.
 JobRecord* Jobs::Impl::with_gone() const noexcept {
-    for (const auto& record : records) {
-        if (record->locals.empty() || record->phase != JobPhase::kFormed) continue;
-        if (record->gone_reported != record->gone_events.size()) return record.get();
-    }
+    for (const auto& record : records)
+        if (record->has_unreported()) return record.get();
     return nullptr;
 }
 
@@ -396,6 +423,7 @@ bool Jobs::poll_event(JobEvent& out) {
         out.job = record->id;
         out.rank = rank;
         out.error = kind == JobEventKind::kPeerLeft ? Err::kPeerLeft : Err::kPeerDied;
+        impl_->gone_hint = impl_->with_gone() != nullptr;
     } else {
         return false;
     }
@@ -405,7 +433,7 @@ bool Jobs::poll_event(JobEvent& out) {
 
 void Jobs::decide_next_look() noexcept {
     const bool at_once = has_tx() || !impl_->events.empty() || links_.has_event() ||
-                         addresses_.has_change() || impl_->with_gone() != nullptr;
+                         addresses_.has_change() || impl_->gone_hint;
     next_look_ = at_once ? 0 : next_timer();
 }
 
@@ -423,6 +451,10 @@ void Jobs::on_timer(Nanos now) {
     addresses_.on_timer(now);
     if (impl_->timer <= now || verdict.mac != Mac{}) impl_->on_timer(now);
     decide_next_look();
+}
+
+std::uint64_t Jobs::steps() const noexcept {
+    return impl_->index.steps() + impl_->visited + links_.steps();
 }
 
 std::uint64_t Jobs::secret() const noexcept { return impl_->config.seed ^ 0x706f7274U; }

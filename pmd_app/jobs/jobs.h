@@ -240,6 +240,8 @@ public:
     /// Notes that the round has looked: next_look() is right again.
     void looked() noexcept { decide_next_look(); }
 
+    /// Returns how many places of its tables and records all calls have visited, for tests.
+    [[nodiscard]] std::uint64_t steps() const noexcept;
     /// Nothing to send and no peer to be told any more: an engine that ends may go.
     [[nodiscard]] bool drained() const noexcept;
 

@@ -11,15 +11,14 @@ namespace ulc::engine {
 
 void Links::on_frame(const wire::LinkView& view, const Mac& source, Nanos now) {
     take(view, source, now);
-    settle_local(now);
-    recompute_timer();
+    settle_local(now);  // the timer may be early then, for an end that has no time any more
 }
 
 void Links::take(const wire::LinkView& view, const Mac& source, Nanos now) {
     if (view.kind == wire::LinkKind::kRequest) return on_request(view, source, now);
     if (view.kind == wire::LinkKind::kWhere) return on_where(view, source, now);
     if (view.kind == wire::LinkKind::kHere) return on_here(view, source, now);
-    if (view.to == 0) return on_hint(view, source);
+    if (view.to == 0) return on_hint(view, source, now);
     Ends* ends = ends_of(view.to);
     const Ref ref = ends == nullptr ? Ref{0, kNoRank} : find(*ends, source, view.from);
     if (ref.slot == kNoRank) {
@@ -163,12 +162,15 @@ void Links::on_unlinked(const wire::LinkView& view, Ends& ends, const Ref& ref, 
     end_by(ends, ref.slot, wire::LeaveReason::kDied, now);
 }
 
-void Links::on_hint(const wire::LinkView& view, const Mac& source) {
-    const auto node = nodes_.find(source);
-    if (node == nodes_.end()) return;
-    for (const Ref& ref : node->second) {
+void Links::on_hint(const wire::LinkView& view, const Mac& source, Nanos now) {
+    const auto there = by_peer_.find(key_of(0, source, view.from));
+    if (there.empty()) return;
+    if (!answers_limit_.take(now, config_.answers_per_second))
+        return counters_.add(Counter::answers_limited);
+    for (const Ref& ref : there) {
         LinkEnd& end = *end_of(ref);
-        if (end.state != State::kUp || end.peer != view.from || end.self != view.slot) continue;
+        if (end.state != State::kUp || end.self != view.slot) continue;
+        if (end.mac != source || end.peer != view.from) continue;
         end.says_confirm = true;
         speak(ref, end);
     }

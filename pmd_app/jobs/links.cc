@@ -9,7 +9,13 @@
 namespace ulc::engine {
 
 Links::Links(const LinksConfig& config, Liveness& liveness, Counters& counters)
-    : config_(config), liveness_(liveness), counters_(counters), prng_(config.seed) {}
+    : config_(config),
+      liveness_(liveness),
+      counters_(counters),
+      prng_(config.seed),
+      hash_(config.seed ^ 1U),
+      by_link_(config.seed ^ 2U),
+      by_peer_(config.seed ^ 3U) {}
 
 // ------------------------------------------------------------------------------ lookups
 
@@ -21,14 +27,6 @@ Links::Ends* Links::ends_of(Handle endpoint) const noexcept {
 LinkEnd* Links::end_of(const Ref& ref) const noexcept {
     Ends* ends = ends_of(ref.endpoint);
     return ends == nullptr || ref.slot >= ends->slots.size() ? nullptr : &ends->slots[ref.slot];
-}
-
-Links::Ref Links::find(const Ends& ends, const Mac& mac, Handle peer) const noexcept {
-    if (const auto node = nodes_.find(mac); node != nodes_.end()) {
-        for (const Ref& ref : node->second)
-            if (ref.endpoint == ends.handle && ends.slots[ref.slot].peer == peer) return ref;
-    }
-    return {0, kNoRank};
 }
 
 bool Links::has(Handle endpoint) const noexcept {
@@ -54,13 +52,6 @@ wire::LinkAddress Links::address(Handle endpoint) const noexcept {
 
 const LinkEnd* Links::at(Handle endpoint, Rank slot) const noexcept {
     return end_of({endpoint, slot});
-}
-
-bool Links::has_peer(const Mac& mac, Handle peer) const noexcept {
-    const auto node = nodes_.find(mac);
-    return node != nodes_.end() && std::ranges::any_of(node->second, [&](const Ref& ref) {
-               return end_of(ref)->peer == peer;
-           });
 }
 
 wire::LinkId Links::new_id() noexcept {
@@ -100,6 +91,7 @@ Result<Rank> Links::take_slot(Ends& ends, const Mac& mac, Handle peer, std::uint
     end.ours = new_id();
     end.in = Seq{static_cast<std::uint32_t>(prng_.next())};
     nodes_[mac].push_back({ends.handle, static_cast<Rank>(slot)});
+    add_to_index({ends.handle, static_cast<Rank>(slot)});
     return static_cast<Rank>(slot);
 }
 
@@ -119,6 +111,8 @@ void Links::detach(Ends& ends, Rank slot) {
     const auto node = nodes_.find(end.mac);
     ULC_CHECK(node != nodes_.end());
     std::erase(node->second, Ref{ends.handle, slot});
+    by_link_.remove(key_of(ends.handle, end.mac, end.peer), Ref{ends.handle, slot});
+    by_peer_.remove(key_of(0, end.mac, end.peer), Ref{ends.handle, slot});
     if (node->second.empty()) nodes_.erase(node);
     unwatch(end);
     if (end.state == State::kQueued) --ends.queued;
@@ -484,7 +478,7 @@ void Links::check_invariants() const {
         for (const Ref& ref : there)
             ULC_CHECK(end_of(ref)->alive() && end_of(ref)->mac == mac);
     }
-    ULC_CHECK(alive == 0);
+    ULC_CHECK(alive == 0 && by_peer_.size() <= by_link_.size());
 }
 
 }  // namespace ulc::engine

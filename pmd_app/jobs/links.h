@@ -37,6 +37,7 @@
 #include "base/error.h"
 #include "base/growing_ring.h"
 #include "base/prng.h"
+#include "base/tables/keyed_lists.h"
 #include "base/units.h"
 #include "jobs/liveness.h"
 #include "wire/link.h"
@@ -203,6 +204,10 @@ public:
     /// No peer is to be told anything.
     [[nodiscard]] bool drained() const noexcept { return closing_ == 0 && answers_.empty(); }
     void check_invariants() const;
+    /// Returns how many places and ends all searches have visited, for tests.
+    [[nodiscard]] std::uint64_t steps() const noexcept {
+        return by_link_.steps() + by_peer_.steps();
+    }
     void fields(state::Archive& archive);
 
 private:
@@ -251,7 +256,11 @@ private:
     [[nodiscard]] std::size_t compose(GrowingRing<Ref>& due, std::byte* body, Mac& to);
     [[nodiscard]] Result<Rank> take_slot(Ends& ends, const Mac& mac, Handle peer,
                                          std::uint32_t incarnation);
+    /// Returns the link of an endpoint here to that endpoint there; slot kNoRank: none.
     [[nodiscard]] Ref find(const Ends& ends, const Mac& mac, Handle peer) const noexcept;
+    /// Key of the link of `endpoint`; 0: of all links to that endpoint there.
+    [[nodiscard]] std::uint64_t key_of(Handle endpoint, const Mac& mac, Handle peer) const noexcept;
+    void add_to_index(const Ref& ref);
     [[nodiscard]] Result<Rank> queue_call(Ends& ends, const wire::LinkAddress& address,
                                           Nanos deadline);
     void start_calls(Ends& ends, Nanos now);
@@ -274,7 +283,7 @@ private:
                     Nanos now);
     void on_unlink(const wire::LinkView& view, Ends& ends, const Ref& ref, Nanos now);
     void on_unlinked(const wire::LinkView& view, Ends& ends, const Ref& ref, Nanos now);
-    void on_hint(const wire::LinkView& view, const Mac& source);
+    void on_hint(const wire::LinkView& view, const Mac& source, Nanos now);
     void take(const wire::LinkView& view, const Mac& source, Nanos now);
 
     void ask(Lookup& lookup, Nanos now);
@@ -305,7 +314,10 @@ private:
     Counters& counters_;
     Prng prng_;
     std::unordered_map<Handle, std::unique_ptr<Ends>> endpoints_;
-    std::map<Mac, std::vector<Ref>> nodes_;      ///< ends that are alive, by the peer's node
+    std::map<Mac, std::vector<Ref>> nodes_;  ///< ends that are alive, by the peer's node
+    KeyedHash hash_;
+    KeyedLists<Ref> by_link_;                    ///< the same, by both endpoints
+    KeyedLists<Ref> by_peer_;                    ///< the same, by the peer
     GrowingRing<Ref> due_;                       ///< ends that speak, in turn
     GrowingRing<Ref> local_due_;                 ///< the same, to peers of this engine
     GrowingRing<wire::LinkBody> local_answers_;  ///< to them

@@ -203,7 +203,7 @@ void Jobs::Impl::commit(JobRecord& record, Nanos now) {
 
 void Jobs::Impl::on_roster_ack(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     const wire::RosterAckBody& ack = *view.ack;
-    for (const auto& record : records) {
+    for (JobRecord* record : records_of(view)) {
         if (!same_key(*record, view) || !record->publisher || record->roster.empty()) continue;
         Publisher& publisher = *record->publisher;
         if (record->nonce != view.nonce || publisher.roster != ack.roster) continue;
@@ -310,7 +310,7 @@ bool from_rank0(const JobRecord& record, const wire::JobBodyView& view, const Ma
 
 void Jobs::Impl::on_roster(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     bool wanted = false;
-    for (const auto& record : records) {
+    for (JobRecord* record : records_of(view)) {
         if (!same_key(*record, view) || record->size != view.roster->size) continue;
         if (record->phase != JobPhase::kForming || record->publisher) continue;
         if (record->locals.empty()) continue;
@@ -336,16 +336,14 @@ void Jobs::Impl::on_roster(const wire::JobBodyView& view, const Mac& source, Nan
     for (const wire::RosterEntry& entry : view.entries) {
         if (entry.mac != config.mac || entry.incarnation != config.incarnation) continue;
         const Handle handle = entry.handle;
-        const auto owner = std::find_if(records.begin(), records.end(), [handle](const auto& r) {
-            return r->local_endpoint(handle) != nullptr;
-        });
-        if (owner == records.end()) {
+        const JobRecord* owner = index.of_endpoint(handle);
+        if (owner == nullptr) {
             // The claimant is gone, and its publisher did not hear of it.
             liveness.unknown_handle(source, handle, now);
             break;  // one answer to one frame
-        } else if ((*owner)->phase == JobPhase::kFormed && same_key(**owner, view) &&
-                   (*owner)->roster[0].mac != source) {
-            reject_publisher(**owner, source, (*owner)->roster[0].mac);
+        } else if (owner->phase == JobPhase::kFormed && same_key(*owner, view) &&
+                   owner->roster[0].mac != source) {
+            reject_publisher(*owner, source, owner->roster[0].mac);
         }
     }
 }
@@ -421,7 +419,7 @@ bool Jobs::Impl::take_part(JobRecord& record, const wire::JobBodyView& view, con
 
 void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     bool waiting = false;
-    for (const auto& record : records) {
+    for (JobRecord* record : records_of(view)) {
         Assembly* assembly = record->assembly.get();
         if (assembly == nullptr || !same_key(*record, view)) continue;
         const bool same = assembly->publisher == source && assembly->nonce == view.nonce &&
@@ -459,6 +457,7 @@ void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nan
     (void)commit_answers.push_back(CommitAnswer{source, std::string(view.name), view.nonce,
                                                 view.by_hand, view.commit->roster,
                                                 key == nullptr ? wire::JobKey{} : *key});
+    tx_hint = true;
 }
 
 void Jobs::Impl::reject_publisher(const JobRecord& record, const Mac& publisher, const Mac& other) {

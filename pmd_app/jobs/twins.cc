@@ -23,7 +23,8 @@ void Jobs::Impl::on_twin(const wire::JobBodyView& view, Nanos now) {
                               view.reject->scope == wire::RejectScope::kJob &&
                               view.reject->first == config.mac && view.reject->second == config.mac;
     if ((!claims && !rejects_twin) || !authentic(view, config.mac)) return;
-    for (const auto& record : records) {
+    const std::span<JobRecord* const> there = records_of(view);
+    for (JobRecord* record : there) {
         if (record->phase != JobPhase::kForming || !same_key(*record, view)) continue;
         if (claims && record->twin != view.join->incarnation) {
             record->twin = view.join->incarnation;
@@ -37,6 +38,7 @@ void Jobs::Impl::on_twin(const wire::JobBodyView& view, Nanos now) {
             if (claims) announce_failure(*record);
         }
     }
+    settle(there, now);
 }
 
 bool Jobs::Impl::has_twins(JobRecord& record, Nanos now) {

@@ -64,11 +64,11 @@ void Links::Lookup::fields(state::Archive& archive) {
 
 void Links::fields(state::Archive& archive) {
     std::vector<std::pair<Mac, std::vector<Ref>>> by_node(nodes_.begin(), nodes_.end());
-    ULC_STATE(
-        archive, Links, 2,
-        (prng_, due_, local_due_, local_answers_, waiting_, events_, answers_, answers_limit_,
-         lookups_, lookups_limit_, turn_, timer_),
-        (config_, liveness_, counters_, endpoints_, nodes_, published_, lookups_due_, closing_));
+    ULC_STATE(archive, Links, 2,
+              (prng_, due_, local_due_, local_answers_, waiting_, events_, answers_, answers_limit_,
+               lookups_, lookups_limit_, turn_, timer_),
+              (config_, liveness_, counters_, endpoints_, nodes_, hash_, by_link_, by_peer_,
+               published_, lookups_due_, closing_));
     archive.values(config_.incarnation, by_node);
     std::vector<Handle> handles;  // in order
     for (const auto& [handle, ends] : endpoints_)
@@ -95,6 +95,12 @@ void Links::fields(state::Archive& archive) {
         "a lookup is of no endpoint");
     archive.require(answers_.size() <= kLinkAnswersMax && ends_are_listed(),
                     "the links of a node are not those of its endpoints");
+    if (!archive.ok()) return;
+    by_link_.clear();
+    by_peer_.clear();
+    for (const auto& [mac, there] : nodes_)
+        for (const Ref& ref : there)
+            add_to_index(ref);
 }
 
 /// Each end that is alive is listed once, with its node.

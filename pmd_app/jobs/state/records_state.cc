@@ -127,10 +127,11 @@ void JobEvent::fields(state::Archive& archive) {
 }
 
 void Jobs::Impl::fields(state::Archive& archive) {
-    ULC_STATE(archive, Jobs::Impl, 2,
-              (prng, records, hurry_full_at, events, rejects, commit_answers, commit_limit,
-               ended_jobs, ended_next, last_id, last_roster, timer, rejects_left, tx_hint),
-              (config, attributes, counters, liveness, addresses, links));
+    ULC_STATE(
+        archive, Jobs::Impl, 2,
+        (prng, records, hurry_full_at, events, rejects, commit_answers, commit_limit, ended_jobs,
+         ended_next, last_id, last_roster, timer, rejects_left, tx_hint),
+        (config, attributes, counters, liveness, addresses, links, index, gone_hint, visited));
     archive.values(config.incarnation, attributes.mtu, attributes.links);
     if (archive.exporting()) return;
     archive.require(attributes.mtu >= wire::kMtuMin && attributes.mtu <= config.mtu &&
@@ -143,6 +144,12 @@ void Jobs::Impl::fields(state::Archive& archive) {
         std::ranges::all_of(records, [](const auto& record) { return record != nullptr; });
     archive.require(holds, "the records of jobs are too many");
     records.reserve(config.jobs_max);
+    if (!archive.ok()) return;
+    for (const auto& record : records)
+        index.add(*record);
+    for (std::size_t place = 0; place < ended_jobs.size(); ++place)
+        index.add_ended(ended_jobs[place].id, static_cast<std::uint32_t>(place));
+    gone_hint = with_gone() != nullptr;
 }
 
 void Jobs::fields(state::Archive& archive) {
