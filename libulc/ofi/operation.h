@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "client/ulc.h"
 #include "ofi/message_header.h"
 #include "ofi/peers/strangers.h"
@@ -61,6 +62,7 @@ struct RmaState {
     Region* region;      ///< target: what a long transfer uses
     bool held;           ///< target: counts for its source
     bool refused;        ///< target: the source knows that its data are dropped
+    Nanos deadline;      ///< target: when a granted write is refused
     bool given_back;     ///< initiator: its memory was closed, so data that come are dropped
     const void* memory;  ///< initiator: descriptor of the memory that the answer fills; or nullptr
     Operation* other;    ///< kRma: the data to be sent, until then; kRmaData: its kRma

@@ -23,6 +23,7 @@ bool Endpoint::progress() noexcept {
         start_deferred();
     if (!pulls_.empty() || !stuck_.empty()) [[unlikely]]
         advance_pulls();
+    rma_.expire_grants();
     if (ended_ != 0) [[unlikely]]
         end_all();
     return events > 0 || strange || !pulls_.empty();

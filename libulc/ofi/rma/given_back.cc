@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that operations under way use, and that is given back meanwhile.
 //
+//   a write is late         its memory is not used any more, as if its region were closed.
 //   a region is closed      granted writes: the receive is taken back, the source is refused, and
 //                           its data are dropped when they come. Replies to reads: the bytes that
 //                           are still to be sent are sent from a copy.
@@ -68,6 +69,7 @@ void Rma::end() noexcept {
 void Rma::withdraw(Operation& take, RmaResult why) noexcept {
     Region* region = take.rma.region;
     leave_region(take);
+    --grants_;
     if (ulc_cancel(take.ep, &take.request) == ULC_OK) {
         refuse(why, take.rma.number, take.ep, take.peer);
         take.rma.refused = true;
@@ -87,11 +89,22 @@ void Rma::withdraw(Operation& take, RmaResult why) noexcept {
         if (error != ULC_ERR_TIMEOUT) return;
         take.rma.region = region;
         ++region->users;
+        ++grants_;
         return;
     }
     endpoint_.operations_.remove(take);
     let_go(take);
     endpoint_.pool_.release(take);
+}
+
+void Rma::refuse_late(Nanos at) noexcept {
+    for (Operation* one = endpoint_.operations_.first(); one != nullptr;) {
+        Operation& operation = *one;
+        one = one->next;
+        const bool granted =
+            operation.kind == Operation::Kind::kRmaTake && operation.rma.region != nullptr;
+        if (granted && at >= operation.rma.deadline) withdraw(operation, RmaResult::kLate);
+    }
 }
 
 void Rma::detach_reply(Operation& reply, std::size_t& budget) noexcept {

@@ -32,6 +32,8 @@ int fi_error_of(RmaResult result) noexcept {
             return FI_ENOMEM;
         case RmaResult::kMalformed:
             return FI_EIO;
+        case RmaResult::kLate:
+            return FI_ETIMEDOUT;
     }
     return FI_EIO;
 }

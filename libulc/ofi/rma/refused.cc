@@ -18,6 +18,7 @@ constexpr const char* kReasons[kRmaResults] = {
     "too many long transfers under way",
     "no memory",
     "data that do not fit its request",
+    "data that came too late, or not at all",
 };
 
 }  // namespace

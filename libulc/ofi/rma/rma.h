@@ -20,6 +20,7 @@
 #include "client/ulc.h"
 #include "ofi/operation.h"
 #include "ofi/peers/strangers.h"
+#include "ofi/queues/completions.h"
 #include "ofi/rma/refused.h"
 #include "ofi/rma/regions.h"
 #include "ofi/rma/rma_wire.h"
@@ -71,6 +72,11 @@ public:
     void finish(Operation& operation, const ulc_status& status) noexcept;
     /// Sends what libulc did not take before.
     void send_again(Operation& operation) noexcept;
+    /// Now and then refuses granted writes whose data do not come.
+    void expire_grants() noexcept {
+        if (grants_ > 0 && ++rounds_ % kRoundsApart == 0) [[unlikely]]
+            refuse_late(now());
+    }
     /// Ends the use of a region that is being closed: writes of peers that are still to come are
     /// dropped, and replies to reads go on from copies. Replies that libulc cannot move stay.
     void forget(Region& region) noexcept;
@@ -90,6 +96,7 @@ public:
 
 private:
     static constexpr unsigned kSlots = 8;
+    static constexpr std::uint32_t kRoundsApart = 1024;  ///< calls of expire_grants()
 
     // --- initiator
     /// Sends the request and posts the receive of its response. Returns the ulc_error.
@@ -123,6 +130,7 @@ private:
     [[nodiscard]] RmaResult start_give(const RmaRequest& request, Region& region,
                                        unsigned char* first, ulc_endpoint* ep,
                                        Rank source) noexcept;
+    void refuse_late(Nanos at) noexcept;
     void take_data(Operation& operation, const ulc_status& status) noexcept;
     void refuse(RmaResult why, std::uint64_t number, ulc_endpoint* ep, Rank source) noexcept;
     /// Responds, now or later.
@@ -155,6 +163,8 @@ private:
     std::size_t on_links_ = 0;                      ///< those of them to peers on links
     std::unordered_map<Rank, std::uint16_t> sent_;  ///< requests by target
     std::unordered_map<Rank, Source> sources_;
+    std::size_t grants_ = 0;  ///< granted writes that are neither over nor withdrawn
+    std::uint32_t rounds_ = 0;
     std::size_t stuck_replies_ = 0;  ///< in the endpoint's list of what libulc takes later
     OperationList waiting_;          ///< requests that are to be served
     std::unordered_map<Rank, std::size_t> held_;  ///< long transfers by source

@@ -113,8 +113,9 @@ enum class RmaResult : std::uint8_t {
     kTooMany,     ///< one initiator has more than kRmaHeldMax long transfers under way
     kNoMemory,    ///< at the target
     kMalformed,   ///< the data do not fit the request
+    kLate,        ///< the data of a granted write did not come in time
 };
-inline constexpr std::size_t kRmaResults = 9;
+inline constexpr std::size_t kRmaResults = 10;
 /// The most operations that one initiator has under way. A target takes as many long ones of each
 /// source.
 inline constexpr std::size_t kRmaHeldMax = 1024;

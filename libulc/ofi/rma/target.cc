@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::size_t kSlotBytes = sizeof(RmaRequest) + kRmaInlineMax;
 
+/// Time in which the data of a granted write must come. An initiator sends them when its program
+/// calls libfabric next, which may compute for long before.
+constexpr Nanos kGrantMax = 3600 * kSecond;
+constexpr Nanos kNanosPerByte = 1000;  ///< added for each byte of the data: 1 MB/s
+
 /// Returns the right that a region must grant.
 std::uint64_t right_for(const RmaRequest& request) noexcept {
     switch (request.what()) {
@@ -262,6 +267,8 @@ RmaResult Rma::start_take(const RmaRequest& request, Region& region, unsigned ch
         endpoint_.pool_.release(*take);
         return RmaResult::kNoMemory;
     }
+    take->rma.deadline = now() + kGrantMax + static_cast<Nanos>(request.length) * kNanosPerByte;
+    ++grants_;
     endpoint_.keep(*take);
     respond(RmaResult::kGo, request.number, ep, source);
     return RmaResult::kDone;
@@ -278,6 +285,7 @@ void Rma::take_data(Operation& operation, const ulc_status& status) noexcept {
         return;
     }
     Region& region = *operation.rma.region;
+    --grants_;
     if (arrived && status.length == operation.capacity) {
         applied(region, true, (operation.flags & FI_REMOTE_CQ_DATA) != 0, operation.rma.data,
                 operation.capacity, source);

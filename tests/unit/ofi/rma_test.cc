@@ -3,10 +3,14 @@
 // requests, data and responses are dropped or refused, and counted.
 #include <functional>
 
+#include "base/clock.h"
 #include "ofi/say.h"
 #include "tests/unit/ofi/rma.h"
 
 namespace {
+
+/// Time that has passed for the provider, and not for others.
+ulc::Nanos time_passed = 0;
 
 /// A function that is called when the provider waits.
 std::function<void()> while_it_waits;
@@ -22,6 +26,8 @@ extern "C" int sched_yield() noexcept {
 namespace ulc::ofi {
 
 void say(const char*, ...) noexcept {}
+/// Stands in for the clock of the queues.
+Nanos now() noexcept { return monotonic_now() + time_passed; }
 
 namespace {
 
@@ -255,6 +261,36 @@ TEST_F(RmaTest, a_write_that_was_granted_neither_delays_the_close_nor_touches_th
     EXPECT_EQ(static_cast<Endpoint*>(ep_)->remote_memory().refused().count(RmaResult::kNoKey), 3U);
     EXPECT_EQ(fi_mr_reg(domain_, memory_.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &region_, nullptr),
               0);
+}
+
+// The region stays open. One write has no data, and those of another come in time.
+TEST_F(RmaTest, a_granted_write_whose_data_do_not_come_is_refused) {
+    request(made(RmaKind::kLongWrite, 0, 5000), 0);
+    ASSERT_EQ(last_result(), RmaResult::kGo);
+    const auto pass = [&](Nanos time) {
+        time_passed += time;
+        for (int i = 0; i < 512; ++i)
+            poll();
+    };
+    const auto refused = [&] {
+        return static_cast<Endpoint*>(ep_)->remote_memory().refused().count(RmaResult::kLate);
+    };
+    pass(3590 * kSecond);
+    EXPECT_EQ(refused(), 0U) << "its initiator may compute for long";
+    request(made(RmaKind::kLongWrite, 1, 5000), 0);
+    pass(20 * kSecond);
+    EXPECT_EQ(refused(), 1U);
+    EXPECT_EQ(last_result(), RmaResult::kLate) << "the peer knows";
+    for (const std::size_t number : {0, 1}) {
+        fuzz::arrive(1, write_data_tag(number), std::vector<unsigned char>(5000, 0x55));
+        poll();
+        EXPECT_EQ(is_untouched(), number == 0) << "late data are dropped, others are taken";
+    }
+    EXPECT_EQ(last_result(), RmaResult::kDone);
+    EXPECT_EQ(fuzz::unexpected(), 0U);
+    EXPECT_EQ(fi_cntr_read(remote_writes_), 1U);
+    pass(7200 * kSecond);
+    EXPECT_EQ(refused(), 1U) << "a write that is over is late no more";
 }
 
 TEST_F(RmaTest, memory_stays_in_use_until_a_reply_from_it_is_sent) {
