@@ -4,11 +4,10 @@
 //
 //   client                                   engine
 //   Hello(kAttach) ────────────────────────▶ checks credentials against the allow list, makes the
-//                                            memfd, writes the control page
+//                                            memfd, seals SHRINK|GROW, writes the control page
 //                ◀────────────────────────── Offer + the memfd (SCM_RIGHTS)
-//   validates, maps
-//   Mapped ────────────────────────────────▶ seals SHRINK|GROW|FUTURE_WRITE|SEAL, populates, locks,
-//                                            admits
+//   reads the seals, then the size, maps
+//   Mapped ────────────────────────────────▶ seals FUTURE_WRITE|SEAL, populates, locks, admits
 //                ◀────────────────────────── Ready
 //   one byte kDoorbell, whenever engine_asleep is 1; one byte kBye before closing in order
 //                ◀────────────────────────── one byte kUpcall, when something was published

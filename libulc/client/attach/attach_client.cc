@@ -225,6 +225,14 @@ Err refused(const char* path, const Reply& reply) {
 }
 
 Err map_region(const char* path, const abi::Offer& offer, int fd, Link& link) {
+    const int seals = fcntl(fd, F_GET_SEALS);  // before the size, which may change until then
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+        set_last_error(
+            "%s: the engine may cut off the memory that it gave; restart it, so that it "
+            "has the version of libulc",
+            path);
+        return Err::kVersion;
+    }
     struct stat info {};
     const std::uint64_t octets = fstat(fd, &info) == 0 ? octets_to_map(offer, info.st_size) : 0;
     if (octets == 0) {

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,6 +66,11 @@ Result<SharedRegion> SharedRegion::make(const abi::RegionLayout& layout, std::st
             reason("ftruncate of an endpoint's memory", "; free memory or ask for smaller arenas");
         return Err::kNoMemory;
     }
+    // Before anybody else has the descriptor.
+    if (fcntl(region.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+        why = reason("sealing an endpoint's memory", "");
+        return Err::kSystem;
+    }
     void* memory =
         mmap(nullptr, layout.region_octets, PROT_READ | PROT_WRITE, MAP_SHARED, region.fd_, 0);
     if (memory == MAP_FAILED) {
@@ -78,17 +82,10 @@ Result<SharedRegion> SharedRegion::make(const abi::RegionLayout& layout, std::st
 }
 
 Err SharedRegion::seal_and_populate(std::string& why) {
-    constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+    constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
     if (fcntl(fd_, F_ADD_SEALS, kSeals) != 0) {
         why = reason("sealing an endpoint's memory", "; this needs Linux 5.1 or later");
         return Err::kSystem;
-    }
-    // The client had the descriptor before the seals: it may have cut the memory off.
-    struct stat sealed {};
-    if (fstat(fd_, &sealed) != 0 ||
-        static_cast<std::uint64_t>(sealed.st_size) != layout_.region_octets) {
-        why = "the client resized its memory to " + std::to_string(sealed.st_size) + " bytes";
-        return Err::kCorrupt;
     }
     if (madvise(memory_, layout_.region_octets, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) {
         why = reason("populating an endpoint's memory", "; free memory or ask for smaller arenas");

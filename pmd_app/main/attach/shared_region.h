@@ -2,10 +2,11 @@
 // The sealed memory of one endpoint, and the read-only page of counters (decision D4; see
 // README.md).
 //
-// The order matters: the client must map before F_SEAL_FUTURE_WRITE, and nothing of the region is
-// trusted to stay in place before all seals are on. Size seals alone would permit hole punching
-// (FALLOC_FL_PUNCH_HOLE, MADV_REMOVE) to any process that maps it writable; FUTURE_WRITE refuses
-// that too.
+// The order matters: the size is sealed before the client has the descriptor, since each side could
+// cut off the memory of the other. The client must map before F_SEAL_FUTURE_WRITE, and nothing of
+// the region is trusted to stay in place before all seals are on. Size seals alone would permit
+// hole punching (FALLOC_FL_PUNCH_HOLE, MADV_REMOVE) to any process that maps it writable;
+// FUTURE_WRITE refuses that too.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +31,12 @@ public:
         return *this;
     }
 
-    /// Makes, sizes and maps the memory, zeroed. Errors: kNoMemory, kSystem; `why`: the advice.
+    /// Makes, sizes and maps the memory, zeroed. Its size is sealed before others have the
+    /// descriptor. Errors: kNoMemory, kLimit, kSystem; `why`: the advice.
     static Result<SharedRegion> make(const abi::RegionLayout& layout, std::string& why);
     /// Seals, then populates, then locks; call it after the client mapped it. Errors: kSystem (a
-    /// seal was refused: the client must not be admitted), kCorrupt (the client resized it),
-    /// kNoMemory (the pages are not there). locked(): whether mlock succeeded.
+    /// seal was refused: the client must not be admitted), kNoMemory (the pages are not there).
+    /// locked(): whether mlock succeeded.
     Err seal_and_populate(std::string& why);
 
     [[nodiscard]] void* memory() const noexcept { return memory_; }
