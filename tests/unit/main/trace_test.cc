@@ -452,6 +452,37 @@ TEST_F(TraceTest, what_is_made_of_a_trace_is_for_its_owner_alone) {
     EXPECT_NE(status.st_mode & 0777U, 0600U) << "devices keep their rights";
 }
 
+// Where all may write, others may have been there first.
+TEST_F(TraceTest, a_link_or_a_file_of_another_user_is_not_written) {
+    const std::string link = path_ + ".link";
+    { std::ofstream(path_) << "mine"; }
+    std::remove(link.c_str());
+    ASSERT_EQ(symlink(path_.c_str(), link.c_str()), 0);
+    std::string error;
+    {
+        tools::Output out;
+        EXPECT_FALSE(out.open(link, &error));
+        EXPECT_NE(error.find("symbolic link; choose another file"), std::string::npos) << error;
+    }
+    std::remove(link.c_str());
+    EXPECT_EQ(contents(), "mine");
+    const int descriptor = ::open(path_.c_str(), O_WRONLY);
+    ASSERT_GE(descriptor, 0);
+    {
+        tools::Output out;
+        EXPECT_TRUE(out.open("/dev/fd/" + std::to_string(descriptor), &error)) << error;
+        EXPECT_TRUE(out.write("own", &error)) << error;
+    }
+    close(descriptor);
+    EXPECT_EQ(contents(), "own");
+    if (geteuid() != 0) GTEST_SKIP() << "only root makes files of others";
+    ASSERT_EQ(chown(path_.c_str(), 65534, 65534), 0);
+    tools::Output out;
+    EXPECT_FALSE(out.open(path_, &error));
+    EXPECT_NE(error.find("of another user; choose another file"), std::string::npos) << error;
+    EXPECT_EQ(contents(), "own");
+}
+
 TEST_F(TraceTest, the_number_of_the_process_may_be_in_the_name) {
     options_.file = testing::TempDir() + "ulc_trace.%p";
     open();

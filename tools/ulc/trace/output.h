@@ -18,13 +18,14 @@ public:
     Output& operator=(const Output&) = delete;
 
     /// Makes the file with mode 0600, or empties one of this user and takes the rights of others
-    /// from it; "-": standard output. False: `error` names the fault and what to do.
+    /// from it; "-": standard output. Follows no symbolic link, except those of this process's
+    /// descriptors (/dev/stdout, /dev/fd/N). False: `error` names the fault and what to do.
     [[nodiscard]] bool open(const std::string& path, std::string* error);
     /// Returns false, with an error, if not everything is written: a full disk, a closed pipe.
     [[nodiscard]] bool write(const std::string& text, std::string* error);
 
 private:
-    [[nodiscard]] std::string failure() const;
+    [[nodiscard]] std::string failure(const std::string& reason) const;
     std::FILE* file_ = nullptr;
     std::string path_;
 };
