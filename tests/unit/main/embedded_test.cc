@@ -202,7 +202,9 @@ TEST_F(Embedded, gives_up_on_a_round_that_does_not_return) {
     EmbeddedEngine* again = nullptr;
     const auto make = [](std::unique_ptr<EmbeddedEngine>&, std::string&) { return Err::kSystem; };
     ns_a_reading = kSecond;
+    const Nanos begun = time_ns;
     EXPECT_EQ(all_.open("wire", make, &again, why), Err::kTimeout);
+    EXPECT_LT(time_ns - begun, EngineRegistry::kOpenMax + 5 * kSecond);
     EXPECT_NE(why.find("does not end"), std::string::npos) << why;
     EXPECT_EQ(all_.open("other", make, &again, why), Err::kSystem);
     wire_.held = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A port on a bifurcated NIC: which calls its driver gets in which order, which frames the rule
-// names, and what the user reads if the driver refuses. A MAC address that changes in mid-stream,
-// with and without an interface of the kernel. The driver is written here, in DPDK's own interface
-// for drivers. No hardware is claimed by this test.
+// names, which frames a port leaves out, and what the user reads if the driver refuses. A MAC
+// address that changes in mid-stream, with and without an interface of the kernel. The driver is
+// written here, in DPDK's own interface for drivers. No hardware is claimed by this test.
 #include <ethdev_driver.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -47,6 +47,8 @@ struct Nic {
     unsigned interface = 0;        ///< index of the kernel's
     rte_flow_item_eth type{};
     rte_flow_item_eth mask{};
+    rte_mempool* pool = nullptr;      ///< where frames come in
+    std::vector<rte_mbuf*> arriving;  ///< the last one first
 
     /// True if the engine gets such a frame, and not the kernel.
     [[nodiscard]] bool gives_to_engine(const rte_ether_addr& to, std::uint16_t ether_type) const {
@@ -124,6 +126,15 @@ int infos(rte_eth_dev* /*device*/, rte_eth_dev_info* info) {
     return 0;
 }
 
+std::uint16_t receive(void* /*queue*/, rte_mbuf** out, std::uint16_t n) {
+    std::uint16_t count = 0;
+    for (; count < n && !g_nic->arriving.empty(); ++count) {
+        out[count] = g_nic->arriving.back();
+        g_nic->arriving.pop_back();
+    }
+    return count;
+}
+
 const eth_dev_ops& operations() {
     static const eth_dev_ops ops = [] {
         eth_dev_ops made{};
@@ -136,7 +147,10 @@ const eth_dev_ops& operations() {
         };
         made.dev_infos_get = infos;
         made.rx_queue_setup = [](rte_eth_dev*, std::uint16_t, std::uint16_t, unsigned,
-                                 const rte_eth_rxconf*, rte_mempool*) { return note("rx"); };
+                                 const rte_eth_rxconf*, rte_mempool* pool) {
+            g_nic->pool = pool;
+            return note("rx");
+        };
         made.tx_queue_setup = [](rte_eth_dev*, std::uint16_t, std::uint16_t, unsigned,
                                  const rte_eth_txconf*) { return note("tx"); };
         made.mac_addr_add = [](rte_eth_dev*, rte_ether_addr*, std::uint32_t, std::uint32_t) {
@@ -178,6 +192,7 @@ protected:
         ASSERT_NE(made, nullptr);
         made->device = &device;
         made->dev_ops = &operations();
+        made->rx_pkt_burst = receive;
         made->data->mac_addrs = stations.data();
         rte_eth_dev_probing_finish(made);
         ethdev = made->data->port_id;
@@ -371,6 +386,42 @@ TEST_F(Station, another_address_of_the_kernels_interface_is_noticed) {
     EXPECT_FALSE(was_asked("address"));
     EXPECT_EQ(setns(before, CLONE_NEWNET), 0);
     close(before);
+}
+
+// Drivers over the kernel's sockets strip the tag of a VLAN and say so in the frame's flags.
+// Without the flag the field of the tag has no meaning.
+TEST_F(Isolation, frames_of_a_vlan_or_of_two_buffers_are_left_out_and_counted) {
+    plug_in();
+    ASSERT_EQ(open(), Err::kOk) << why;
+    const auto make = [this](std::uint64_t flags, std::uint16_t tag) {
+        rte_mbuf* frame = rte_pktmbuf_alloc(nic.pool);
+        EXPECT_NE(frame, nullptr);
+        std::memset(rte_pktmbuf_append(frame, 60), 0, 60);
+        std::memcpy(rte_pktmbuf_mtod(frame, void*), &kStation, sizeof kStation);
+        frame->ol_flags |= flags;
+        frame->vlan_tci = tag;
+        return frame;
+    };
+    const auto is_taken = [this](rte_mbuf* frame) {
+        nic.arriving.push_back(frame);
+        const Port& its = port->port();
+        Segment* got = nullptr;
+        const bool taken = its.rx(its.context, &got, 1) == 1;
+        if (taken) its.pool.drop(got);
+        return taken;
+    };
+    constexpr std::uint64_t kStripped = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+    constexpr std::uint16_t kPriority = 0x2000;
+    EXPECT_TRUE(is_taken(make(0, 0)));
+    EXPECT_TRUE(is_taken(make(kStripped, kPriority))) << "VLAN 0 has a priority alone";
+    EXPECT_TRUE(is_taken(make(0, 7)));
+    EXPECT_FALSE(is_taken(make(kStripped, kPriority | 7)));
+    rte_mbuf* whole = make(0, 0);
+    ASSERT_EQ(rte_pktmbuf_chain(whole, make(0, 0)), 0);
+    EXPECT_FALSE(is_taken(whole)) << "more than a buffer holds is above the MTU";
+    const PortDrops drops = port->port().drops(port->port().context);
+    EXPECT_EQ(drops.vlan, 1U);
+    EXPECT_EQ(drops.too_long, 1U);
 }
 
 TEST(IsBifurcated, net_tap_is_with_an_interface_of_the_kernel_behind_it) {
