@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <ulc.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <string>
 #include <thread>
@@ -196,6 +198,38 @@ TEST_F(Hasty, waits_for_others_alone) {
     EXPECT_EQ(count_of(kWaits, text_of(log)), 0) << "root waits for no one";
     EXPECT_EQ(as_other_user(attach_often).wait(), 0);
     EXPECT_GT(count_of(kWaits, text_of(log)), 0);
+    ulc_close(other);
+}
+
+/// Attaches at once as often as no engine lets a user. Returns how many refusals say what to do.
+int refusals_of_a_crowd(const std::string& socket) {
+    constexpr int kCrowd = 128;
+    const std::string who = "user " + std::to_string(kNobody) +
+                            " attaches faster than the engine lets him while others are there; "
+                            "try again in ";
+    std::atomic<int> named{0};
+    std::vector<std::thread> threads;
+    for (int n = 0; n < kCrowd; ++n)
+        threads.emplace_back([&] {
+            ulc_endpoint* ep = nullptr;
+            if (ulc_open(socket.c_str(), &ep) == ULC_OK) return ulc_close(ep);
+            const std::string text = ulc_last_error_text();
+            if (text.find(who) != std::string::npos && text.ends_with("or raise --attach-burst"))
+                ++named;
+        });
+    for (std::thread& each : threads)
+        each.join();
+    return named;
+}
+
+TEST_F(Hasty, is_refused_with_the_option_that_helps) {
+    ulc_endpoint* other = nullptr;
+    ASSERT_EQ(ulc_open(socket.c_str(), &other), ULC_OK);
+    EXPECT_EQ(as_other_user([&] {
+                  if (refusals_of_a_crowd(socket) == 0) std::_Exit(2);
+              }).wait(),
+              0)
+        << text_of(log);
     ulc_close(other);
 }
 
