@@ -190,6 +190,24 @@ def words(checker, tap):
                      output[-300:])
 
 
+def pages(checker, tap):
+    faults = ["MPI_Cancel() of a send", "MPI_Compare_and_swap() of 8\nbytes", "MPI_Win_free",
+              "MPI_BOTTOM"]
+    page = ".SH NAME\nulc\n.SH BUGS\n{}.\n.SH SEE ALSO\nulc\n"
+    whole = page.format(", ".join(faults))
+    for path in ("docs/man/fi_ulc.7", "docs/man/ulc_mpi.7"):
+        for left_out in [None, *faults]:
+            text = page.format(", ".join(one for one in faults if one != left_out))
+            with tempfile.TemporaryDirectory() as root:
+                write(root, CLEAN | {"docs/man/fi_ulc.7": whole, "docs/man/ulc_mpi.7": whole,
+                                     path: text})
+                status, output = run(checker, root)
+                page_name = path.rpartition("/")[2]
+                name = f"{page_name}_without_{left_out[:8]}" if left_out else f"whole_{page_name}"
+                tap.case(name, status == (1 if left_out else 0) and
+                         (not left_out or f"{path}: BUGS does not name" in output), output)
+
+
 def licences(checker, tap):
     line = "SPDX-License-Identifier: BSD-3-Clause\n"
     files = {"LICENSE": "Redistribution is permitted.\n", "a.cc": "// " + line,
@@ -243,6 +261,7 @@ def main():
     guides(checker, tap)
     threats(checker, tap)
     words(checker, tap)
+    pages(checker, tap)
     licences(checker, tap)
     if shutil.which("git"):
         repositories(checker, tap)
