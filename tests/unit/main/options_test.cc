@@ -48,6 +48,18 @@ TEST(EngineOptions, each_device_is_a_net_called_by_its_place) {
     EXPECT_EQ(attach_options_of(options).rules.nets, (std::vector<std::string>{"0", "1"}));
 }
 
+// A rank of MPI has up to three endpoints, so 65 ranks of a node fit twice.
+TEST(EngineOptions, an_engine_has_at_least_512_endpoints_unless_another_number_is_given) {
+    Options options;
+    ASSERT_TRUE(parse({"--device", "net_tap"}, options));
+    const NodeOptions usual = node_options_of(options);
+    EXPECT_GE(usual.engine.endpoints_max, 512U);
+    EXPECT_GE(usual.engine.jobs.jobs_max, 512U);
+    EXPECT_GE(attach_options_of(options).connections_max, 1024U);
+    ASSERT_TRUE(parse({"--device", "net_tap", "--endpoints", "8"}, options));
+    EXPECT_EQ(node_options_of(options).engine.endpoints_max, 8U);
+}
+
 TEST(EngineOptions, a_name_stands_before_the_first_colon_and_an_address_is_none) {
     const auto nets = nets_of({"lab:net_tap", "af:00.0", "x.y-2_z:0000:af:00.0", "3com:net_tap",
                                "net_tap,mac=02:00:00:00:00:01"});
