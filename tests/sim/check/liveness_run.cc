@@ -283,8 +283,9 @@ std::string LivenessScenario::describe() const {
     return out.str();
 }
 
-CheckResult run_liveness(const LivenessScenario& scenario) {
+CheckResult run_liveness(const LivenessScenario& scenario, Recorder* recorder) {
     ClusterConfig config;
+    config.recorder = recorder;
     config.seed = config.net.seed = scenario.seed;
     config.net.ports = scenario.nodes;
     config.engine.params.peer_dead = scenario.dead;

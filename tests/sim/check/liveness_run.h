@@ -52,7 +52,8 @@ struct LivenessScenario {
 /// send is done, with or without error, and all that was sent between two ranks that hold each
 /// other for living arrived once. Ranks of an engine that was killed are held for dead by all
 /// others. After a restart all ranks leave and join again, under the same name, and each is heard
-/// by each.
-[[nodiscard]] CheckResult run_liveness(const LivenessScenario& scenario);
+/// by each. recorder: records the run; nullptr: none.
+[[nodiscard]] CheckResult run_liveness(const LivenessScenario& scenario,
+                                       Recorder* recorder = nullptr);
 
 }  // namespace ulc::sim

@@ -20,6 +20,7 @@
 #include "tests/sim/check/check_run.h"
 #include "tests/sim/check/liveness_run.h"
 #include "tests/sim/cli/commands.h"
+#include "tests/sim/trace/recorder.h"
 
 namespace ulc::sim {
 namespace {
@@ -40,9 +41,12 @@ std::string program_path() {
     return octets > 0 ? std::string(path, static_cast<std::size_t>(octets)) : "ulc-sim";
 }
 
-CheckResult run_seed(const CheckOptions& options, std::uint64_t seed) {
-    if (options.liveness) return run_liveness(liveness_scenario(seed));
-    return run_check(random_scenario(seed));
+/// recorder: nullptr: none.
+CheckResult run_seed(const CheckOptions& options, std::uint64_t seed, Recorder* recorder) {
+    if (options.liveness) return run_liveness(liveness_scenario(seed), recorder);
+    RandomScenario scenario = random_scenario(seed);
+    scenario.cluster.recorder = recorder;
+    return run_check(scenario);
 }
 
 void report(const CheckOptions& options, std::uint64_t seed, const std::string& error) {
@@ -64,7 +68,8 @@ void work(const CheckOptions& options, unsigned worker, Work& progress) {
     for (std::uint64_t n = progress.next.load(); worker + n * options.jobs < options.seeds; ++n) {
         const std::uint64_t seed = options.first + worker + n * options.jobs;
         progress.seed.store(seed);
-        const CheckResult result = run_seed(options, seed);
+        Recorder recorder;
+        const CheckResult result = run_seed(options, seed, options.verbose ? &recorder : nullptr);
         progress.deliveries += result.deliveries;
         progress.virtual_time += result.virtual_time;
         progress.turns += result.turns;
@@ -73,11 +78,12 @@ void work(const CheckOptions& options, unsigned worker, Work& progress) {
             ++progress.failures;
             report(options, seed, result.error);
         } else if (options.verbose) {
-            std::printf("seed %llu: %llu deliveries, %.3f s, %llu turns\n",
+            std::printf("seed %llu: %llu deliveries, %.3f s, %llu turns, digest %016llx\n",
                         static_cast<unsigned long long>(seed),
                         static_cast<unsigned long long>(result.deliveries),
                         static_cast<double>(result.virtual_time) / 1e9,
-                        static_cast<unsigned long long>(result.turns));
+                        static_cast<unsigned long long>(result.turns),
+                        static_cast<unsigned long long>(recorder.digest()));
             std::fflush(stdout);
         }
     }

@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
     check_app.add_option("--jobs", check.jobs, "worker processes")
         .range(1U, 256U)
         .capture_default_str();
-    check_app.add_flag("--verbose", check.verbose, "a line for each seed");
+    check_app.add_flag("--verbose", check.verbose,
+                       "a line for each seed, with a digest of its frames");
     check_app.add_flag("--liveness", check.liveness,
                        "stopped nodes and wires that are never healed: both ends must agree");
 

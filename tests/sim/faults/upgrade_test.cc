@@ -5,7 +5,9 @@
 // ULC_UPGRADE_SEEDS: number of random scenarios.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <vector>
 
 #include "tests/sim/check/check_run.h"
 #include "tests/sim/trace/recorder.h"
@@ -38,7 +40,30 @@ TEST(Upgrade, a_run_repeats) {
         EXPECT_EQ(one.deliveries, other.deliveries) << "seed " << seed;
         EXPECT_GT(first.frames(), 100U);
         EXPECT_EQ(first.difference(second), "") << "seed " << seed;
+        EXPECT_EQ(first.digest(), second.digest()) << "seed " << seed;
     }
+}
+
+TEST(Upgrade, a_digest_tells_frames_times_and_ends_apart) {
+    const std::vector<std::byte> one(64, std::byte{1});
+    const std::vector<std::byte> other(64, std::byte{2});
+    const auto digest = [](const auto& frame, Nanos at, std::uint16_t port, std::uint64_t end) {
+        Recorder recorder;
+        recorder.on_frame(port, true, frame, at);
+        recorder.note_end("completions", end);
+        return recorder.digest();
+    };
+    const std::uint64_t first = digest(one, 5, 0, 3);
+    EXPECT_EQ(first, digest(one, 5, 0, 3));
+    EXPECT_NE(first, digest(other, 5, 0, 3));
+    EXPECT_NE(first, digest(one, 6, 0, 3));
+    EXPECT_NE(first, digest(one, 5, 1, 3));
+    EXPECT_NE(first, digest(one, 5, 0, 4));
+    std::vector<std::byte> padded = one;  // its type is that of data
+    padded.back() = std::byte{9};
+    EXPECT_EQ(first, digest(padded, 5, 0, 3)) << "payloads are the oracle's";
+    padded.push_back(std::byte{1});
+    EXPECT_NE(first, digest(padded, 5, 0, 3));
 }
 
 TEST(Upgrade, nothing_is_seen_of_it) {
