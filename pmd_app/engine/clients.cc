@@ -7,11 +7,11 @@
 namespace ulc::engine {
 
 bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
-    endpoint.work &= static_cast<std::uint8_t>(~kWorkDeliver);
+    endpoint.unmark(Work::kDeliver);
     bool moved = false;
     if (endpoint.state == EndpointState::kLingering) {
         moved = Deliverer::discard(*endpoint.member, core.config.packets_per_round, now);
-        if (moved) endpoint.work |= kWorkDeliver;
+        if (moved) endpoint.mark(Work::kDeliver);
     } else {
         if (!endpoint.deliverer->reclaim()) {
             core.counters.add(Counter::client_bad_record);
@@ -21,11 +21,11 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
         if (endpoint.links != nullptr && !may_deliver_links(core, endpoint, now)) return false;
         moved = endpoint.deliverer->run(*endpoint.member, endpoint.completions, core.counters,
                                         core.config.packets_per_round, now);
-        if (endpoint.deliverer->unfinished()) endpoint.work |= kWorkDeliver;
+        if (endpoint.deliverer->unfinished()) endpoint.mark(Work::kDeliver);
         update_landing(endpoint);
     }
-    if (moved) endpoint.work |= kWorkSettle;
-    if (endpoint.offloads != nullptr && endpoint.offloads->busy()) endpoint.work |= kWorkSend;
+    if (moved) endpoint.mark(Work::kSettle);
+    if (endpoint.offloads != nullptr && endpoint.offloads->busy()) endpoint.mark(Work::kSend);
     return moved;
 }
 
@@ -48,19 +48,19 @@ void report_failed(Endpoint& endpoint, Err how, Rank rank, std::uint32_t message
 }
 
 bool send(Core& core, Endpoint& endpoint, Nanos now) {
-    endpoint.work &= static_cast<std::uint8_t>(~kWorkSend);
+    endpoint.unmark(Work::kSend);
     Offloads* offloads = endpoint.offloads.get();
     bool moved = offloads != nullptr && offloads->run(endpoint.sends, endpoint.completions);
     if (!endpoint.sends.empty()) {
-        endpoint.work |= kWorkSettle;  // a refusal may have armed a timer
+        endpoint.mark(Work::kSettle);  // a refusal may have armed a timer
         if (endpoint.sends.pump(core.send_context(endpoint), now)) {
-            endpoint.work |= kWorkTransmit;
+            endpoint.mark(Work::kTransmit);
             moved = true;
             if (endpoint.sends.has_failed()) [[unlikely]]
                 take_failed(endpoint);
         }
     }
-    if (offloads != nullptr && offloads->busy()) endpoint.work |= kWorkSend;
+    if (offloads != nullptr && offloads->busy()) endpoint.mark(Work::kSend);
     return moved;
 }
 
@@ -107,7 +107,7 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
 
 // Takes events of the member and its next timer.
 void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
-    endpoint.work &= static_cast<std::uint8_t>(~kWorkSettle);
+    endpoint.unmark(Work::kSettle);
     urtp::Transport::Outlook outlook = endpoint.member->outlook();
     if (outlook.event) [[unlikely]] {
         take_events(core, endpoint, now);
@@ -115,7 +115,7 @@ void look_at_member(Core& core, Endpoint& endpoint, Nanos now) {
         outlook = endpoint.member->outlook();
     }
     endpoint.timer = outlook.timer;
-    if (outlook.tx) endpoint.work |= kWorkTransmit;
+    if (outlook.tx) endpoint.mark(Work::kTransmit);
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ void obey_note(Core& core, Endpoint& endpoint) {
     } else if (note.intake == abi::Intake::kAll || endpoint.gone[note.source] == kHere) {
         endpoint.deliverer->set_intake(note.source, note.intake);
         if (note.intake == abi::Intake::kNone) core.counters.add(Counter::client_stalled);
-        endpoint.work |= kWorkDeliver;
+        endpoint.mark(Work::kDeliver);
     }
     page.note_taken.store(word, std::memory_order_release);
 }
@@ -172,19 +172,19 @@ void obey_note(Core& core, Endpoint& endpoint) {
 [[gnu::flatten]] bool serve(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     if (endpoint.taking && endpoint.reachable) obey_note(core, endpoint);
-    if ((endpoint.work & kWorkDeliver) != 0 && endpoint.member != nullptr &&
+    if (endpoint.has(Work::kDeliver) && endpoint.member != nullptr &&
         deliver(core, endpoint, now)) {
-        endpoint.work |= kWorkTransmit;  // returned space may make an ACK due
+        endpoint.mark(Work::kTransmit);  // returned space may make an ACK due
         moved = true;
     }
     if (endpoint.taking) moved |= drain(core, endpoint, now);
-    if ((endpoint.work & kWorkSend) != 0 || endpoint.sends.retry() ||
+    if (endpoint.has(Work::kSend) || endpoint.sends.retry() ||
         (endpoint.offloads != nullptr && endpoint.offloads->retry()))
         moved |= send(core, endpoint, now);
     if (endpoint.member == nullptr) return moved;
     if (endpoint.timer <= now) {
         endpoint.member->on_timer(now);
-        endpoint.work |= kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;
+        endpoint.mark(Work::kDeliver | Work::kSend | Work::kTransmit | Work::kSettle);
         moved = true;
     }
     return moved;
@@ -193,10 +193,10 @@ void obey_note(Core& core, Endpoint& endpoint) {
 [[gnu::flatten]] bool settle(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     if (endpoint.member != nullptr) {
-        if ((endpoint.work & kWorkDeliver) != 0) moved |= deliver(core, endpoint, now);
-        if ((endpoint.work & kWorkSettle) != 0) look_at_member(core, endpoint, now);
+        if (endpoint.has(Work::kDeliver)) moved |= deliver(core, endpoint, now);
+        if (endpoint.has(Work::kSettle)) look_at_member(core, endpoint, now);
     }
-    if ((endpoint.work & kWorkControl) != 0) moved |= control(core, endpoint, now);
+    if (endpoint.has(Work::kControl)) moved |= control(core, endpoint, now);
     if (!endpoint.reachable) return moved;
     if (endpoint.completions.corrupt()) {
         core.counters.add(Counter::client_bad_cursor);
@@ -223,7 +223,7 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
     const bool died = reason == wire::LeaveReason::kDied;
     endpoint.linger_until = now + (died ? core.config.linger_died : core.config.linger_max);
     endpoint.state = endpoint.in_use() ? EndpointState::kLingering : EndpointState::kClosed;
-    endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend;
+    endpoint.mark(Work::kControl | Work::kDeliver | Work::kSend);
 }
 
 void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The slow side of an endpoint: joining and leaving its job, peers that are gone; groups are in
-// groups.cc. Each notification of the client is a flag or a list of the endpoint until its
-// completion ring has a free slot, so none is lost when the ring is full.
+// groups.cc. Reports to the client wait in endpoint/reports.h for a free slot of its ring.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -114,8 +113,8 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     if (endpoint.local_only && event.rank == 0 && job.begins_at > core.now)
         core.accounts.give_job(job.user);
     place_world(core, endpoint, *world);
-    endpoint.formed_unreported = true;
-    endpoint.work |= kWorkControl | kWorkSettle;
+    endpoint.report({.kind = CompletionKind::kJobFormed});
+    endpoint.mark(Work::kSettle);
 }
 
 /// Ends the endpoint's relation with all ranks of a node: it held up a group of one of them.
@@ -175,84 +174,51 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
 
 // ---------------------------------------------------------------- reports
 
-bool report_job(Core& core, Endpoint& endpoint) {
-    if (endpoint.formed_unreported) {
-        CompletionRecord* out = claim(endpoint, CompletionKind::kJobFormed);
-        if (out == nullptr) return false;
-        out->source = endpoint.member->rank();
-        out->stream = endpoint.world;
-        out->body.block = {};
-        out->body.block.length = endpoint.member->size();
-        out->body.block.message_length = endpoint.per_node;
-        out->body.block.message_offset = static_cast<std::uint8_t>(endpoint.medium);
-        endpoint.formed_unreported = false;
-        publish(core, endpoint);
-        return true;
-    }
-    if (endpoint.failed_unreported) {
-        CompletionRecord* out = claim(endpoint, CompletionKind::kJobFailed);
-        if (out == nullptr) return false;
-        out->status = static_cast<std::int16_t>(endpoint.failed_error);
-        put_text(endpoint.region.control().failure, endpoint.failed_text);
-        endpoint.failed_unreported = false;
-        publish(core, endpoint);
-        return true;
-    }
-    return false;
+void describe_job(const Endpoint& endpoint, CompletionRecord& out) {
+    out.source = endpoint.member->rank();
+    out.stream = endpoint.world;
+    out.body.block = {};
+    out.body.block.length = endpoint.member->size();
+    out.body.block.message_length = endpoint.per_node;
+    out.body.block.message_offset = static_cast<std::uint8_t>(endpoint.medium);
 }
 
-// A gone peer is reported after what it sent was delivered.
-bool report_gone(Core& core, Endpoint& endpoint) {
-    if (endpoint.links != nullptr && !endpoint.links->reports.empty()) return false;
-    const std::size_t before = endpoint.gone_unreported.size();
-    std::erase_if(endpoint.gone_unreported, [&](Rank rank) {
-        urtp::ReadyPacket packet;
-        if (endpoint.member != nullptr && endpoint.member->front(rank, packet)) return false;
-        CompletionRecord* out =
-            claim(endpoint, endpoint.gone[rank] == kGoneLeft ? CompletionKind::kPeerLeft
-                                                             : CompletionKind::kPeerDied);
-        if (out == nullptr) return false;
-        endpoint.deliverer->forget(rank);
-        if (endpoint.offloads != nullptr)
-            endpoint.offloads->peer_gone(rank, endpoint.gone[rank] == kGoneDied);
-        endpoint.work |= kWorkSend;
-        out->source = rank;
-        const bool here = endpoint.member != nullptr &&
-                          endpoint.member->peer(rank).mac == endpoint.net->port.info.mac;
-        if (!here)
-            out->tag = static_cast<std::uint64_t>(
-                endpoint.net->jobs.own_absence(endpoint.job, core.now) / kMillisecond);
-        publish(core, endpoint);
-        return true;
-    });
-    return endpoint.gone_unreported.size() != before;
+/// Ends what the endpoint keeps of a peer whose messages were all delivered.
+void describe_end(Core& core, Endpoint& endpoint, Rank rank, CompletionRecord& out) {
+    endpoint.deliverer->forget(rank);
+    if (endpoint.offloads != nullptr)
+        endpoint.offloads->peer_gone(rank, endpoint.gone[rank] == kGoneDied);
+    endpoint.mark(Work::kSend);
+    const bool here = endpoint.member != nullptr &&
+                      endpoint.member->peer(rank).mac == endpoint.net->port.info.mac;
+    if (!here)
+        out.tag = static_cast<std::uint64_t>(
+            endpoint.net->jobs.own_absence(endpoint.job, core.now) / kMillisecond);
 }
 
-bool report_faults(Core& core, Endpoint& endpoint) {
-    bool moved = false;
-    while (!endpoint.faults.empty()) {
-        CompletionRecord* out = claim(endpoint, CompletionKind::kFault);
-        if (out == nullptr) break;
-        const Fault& fault = endpoint.faults.back();
-        out->status = static_cast<std::int16_t>(fault.error);
-        out->source = fault.rank;
-        out->tag = fault.packets;
-        out->stream = fault.group;
-        endpoint.faults.pop_back();
-        publish(core, endpoint);
-        moved = true;
+Reports::Written write_report(Core& core, Endpoint& endpoint, const Report& report) {
+    const bool is_end =
+        report.kind == CompletionKind::kPeerLeft || report.kind == CompletionKind::kPeerDied;
+    urtp::ReadyPacket packet;
+    if (is_end && endpoint.member != nullptr && endpoint.member->front(report.rank, packet))
+        return Reports::Written::kWaits;  // until what it sent is delivered
+    CompletionRecord* out = claim(endpoint, report.kind);
+    if (out == nullptr) return Reports::Written::kFull;
+    out->source = report.rank;
+    out->status = static_cast<std::int16_t>(report.status);
+    out->stream = report.stream;
+    out->tag = report.tag;
+    if (is_end) {
+        describe_end(core, endpoint, report.rank, *out);
+    } else if (report.kind == CompletionKind::kJobFormed) {
+        describe_job(endpoint, *out);
+    } else if (report.kind == CompletionKind::kJobFailed) {
+        put_text(endpoint.region.control().failure, endpoint.reports().failure());
+    } else if (report.kind == CompletionKind::kLinksOpen) {
+        describe_links(endpoint, *out);
     }
-    return moved;
-}
-
-bool report_left(Core& core, Endpoint& endpoint) {
-    if (!endpoint.left_unreported) return false;
-    CompletionRecord* out = claim(endpoint, CompletionKind::kLeft);
-    if (out == nullptr) return false;
-    out->status = static_cast<std::int16_t>(endpoint.left_status);
-    endpoint.left_unreported = false;
     publish(core, endpoint);
-    return true;
+    return Reports::Written::kDone;
 }
 
 /// Limit for the delay of the news that a client died in the middle of a message: its receivers
@@ -271,9 +237,10 @@ bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
                        (endpoint.offloads == nullptr || endpoint.offloads->empty()) &&
                        (endpoint.member == nullptr || endpoint.member->drained());
     if (!quiet && now < endpoint.linger_until) return false;
-    endpoint.left_status = quiet ? Err::kOk : Err::kTimeout;
     leave_job(core, endpoint, now);
-    endpoint.left_unreported = leaving;
+    if (leaving)
+        endpoint.report(
+            {.kind = CompletionKind::kLeft, .status = quiet ? Err::kOk : Err::kTimeout});
     endpoint.state = leaving ? EndpointState::kLeft : EndpointState::kClosed;
     return true;
 }
@@ -282,10 +249,19 @@ bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
 
 void fail_job(Endpoint& endpoint, Err error, std::string_view text) {
     endpoint.job = kNoJob;
-    endpoint.failed_unreported = true;
-    endpoint.failed_error = error;
-    endpoint.failed_text = text;
-    endpoint.work |= kWorkControl;
+    endpoint.report_failure(error, text);
+}
+
+bool write_reports(Core& core, Endpoint& endpoint, Reports::Stage last) {
+    bool links = false;
+    const bool moved = endpoint.write_reports(last, [&](const Report& report) {
+        const Reports::Written written = write_report(core, endpoint, report);
+        links |= written == Reports::Written::kDone &&
+                 Reports::stage_of(report.kind) == Reports::Stage::kLinks;
+        return written;
+    });
+    if (links) endpoint.mark(Work::kDeliver);  // messages may have waited for these
+    return moved;
 }
 
 void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
@@ -393,7 +369,7 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
             endpoint.state = EndpointState::kLeaving;
             if (endpoint.offloads != nullptr) endpoint.offloads->cancel_all();
             endpoint.linger_until = now + core.config.linger_max;
-            endpoint.work |= kWorkControl;
+            endpoint.mark(Work::kControl);
             return true;
         case SubmitKind::kSend:
         case SubmitKind::kExpect:
@@ -409,23 +385,22 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
     (void)core;
     if (rank >= endpoint.gone.size() || endpoint.gone[rank] != kHere) return;
     endpoint.gone[rank] = how;
-    endpoint.gone_unreported.push_back(rank);
+    endpoint.report(
+        {.kind = how == kGoneLeft ? CompletionKind::kPeerLeft : CompletionKind::kPeerDied,
+         .rank = rank});
     endpoint.sends.peer_gone(rank, endpoint.net->port.pool);
     endpoint.deliverer->set_intake(rank, abi::Intake::kAll);
     endpoint.member->peer_gone(
         rank, how == kGoneLeft ? urtp::EventKind::kPeerLeft : urtp::EventKind::kPeerDied, now);
-    endpoint.work |= kWorkControl | kWorkDeliver | kWorkSend | kWorkTransmit | kWorkSettle;
+    endpoint.mark(Work::kDeliver | Work::kSend | Work::kTransmit | Work::kSettle);
 }
 
 void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, GroupHandle group) {
-    endpoint.work |= kWorkControl;
-    for (Fault& known : endpoint.faults) {
-        if (known.error != error || known.rank != rank) continue;
-        known.packets += packets;
-        known.group = group;
-        return;
-    }
-    endpoint.faults.push_back({error, rank, packets, group});
+    endpoint.report({.kind = CompletionKind::kFault,
+                     .status = error,
+                     .rank = rank,
+                     .stream = group,
+                     .tag = packets});
 }
 
 void drop_offloads(Endpoint& endpoint) noexcept {
@@ -438,9 +413,7 @@ void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.net->transmitter.pull_tails();
     endpoint.sends.abort(endpoint.net->port.pool);
     leave_groups(core, endpoint);
-    endpoint.gone_unreported.clear();
-    endpoint.faults.clear();
-    endpoint.formed_unreported = false;  // it left before it could be told
+    endpoint.drop_reports_for_leave();
     endpoint.end_member();
     endpoint.timer = kNever;
     if (endpoint.links != nullptr)
@@ -458,19 +431,13 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
     moved |= end_when_drained(core, endpoint, now);
     if (endpoint.reachable && endpoint.state != EndpointState::kLingering &&
         endpoint.state != EndpointState::kClosed) {
-        moved |= report_job(core, endpoint);
-        if (endpoint.links != nullptr) moved |= report_links(core, endpoint);
-        moved |= report_faults(core, endpoint);  // the cause before the end
-        moved |= report_gone(core, endpoint);
-        moved |= report_left(core, endpoint);
+        moved |= write_reports(core, endpoint, Reports::Stage::kLeft);
     }
-    const bool more = endpoint.formed_unreported || endpoint.failed_unreported ||
-                      endpoint.left_unreported || !endpoint.gone_unreported.empty() ||
-                      !endpoint.faults.empty() || !endpoint.removing.empty() ||
+    const bool more = !endpoint.reports().empty() || !endpoint.removing.empty() ||
                       endpoint.state == EndpointState::kLeaving ||
                       endpoint.state == EndpointState::kLingering ||
                       (endpoint.links != nullptr && links_wait(endpoint));
-    if (!more) endpoint.work &= static_cast<std::uint8_t>(~kWorkControl);
+    if (!more) endpoint.unmark(Work::kControl);
     return moved;
 }
 

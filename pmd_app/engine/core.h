@@ -21,7 +21,9 @@
 #include "base/prng.h"
 #include "endpoint/deliver.h"
 #include "endpoint/offload.h"
+#include "endpoint/reports.h"
 #include "endpoint/send_queue.h"
+#include "endpoint/work.h"
 #include "engine/accounts.h"
 #include "engine/config.h"
 #include "engine/fast/predictions.h"
@@ -43,15 +45,6 @@ class Archive;
 
 namespace ulc::engine {
 
-/// Work of an endpoint in this round beyond a check of its submission ring.
-enum Work : std::uint8_t {
-    kWorkDeliver = 0x01,   ///< packets may be ready
-    kWorkSend = 0x02,      ///< the send queue may move
-    kWorkTransmit = 0x04,  ///< the member may have frames
-    kWorkSettle = 0x08,    ///< the member was touched: events, timer
-    kWorkControl = 0x10,   ///< completions of control records, gone peers, leaving
-};
-
 enum class EndpointState : std::uint8_t {
     kReserved,   ///< has a handle, no memory yet
     kOpen,       ///< serves its client
@@ -59,15 +52,6 @@ enum class EndpointState : std::uint8_t {
     kLingering,  ///< the client is gone; its data are not acknowledged yet
     kLeft,       ///< has left its job
     kClosed,     ///< done; waits for detach()
-};
-
-/// An event for the client's error handler.
-struct Fault {
-    Err error = Err::kOk;
-    Rank rank = 0;
-    std::uint64_t packets = 0;  ///< or milliseconds
-    GroupHandle group = 0;      ///< the last one that a member held up
-    void fields(state::Archive& archive);
 };
 
 struct Net;
@@ -81,7 +65,11 @@ struct Endpoint {
     // --- read in every round
     abi::SubmissionConsumer submissions;
     Nanos timer = kNever;
-    std::uint8_t work = 0;
+
+private:
+    std::uint8_t work_ = 0;
+
+public:
     EndpointState state = EndpointState::kReserved;
     bool taking = false;     ///< records are taken (open, leaving, left)
     bool reachable = false;  ///< the region may be touched
@@ -113,20 +101,12 @@ struct Endpoint {
     Err closed = Err::kOk;
     Nanos linger_until = kNever;
     wire::LeaveReason leave_reason = wire::LeaveReason::kLeft;
-    std::vector<NodeIndex> nodes;       ///< by rank, for liveness
-    std::vector<std::uint8_t> gone;     ///< by rank: GoneState
-    std::vector<Rank> gone_unreported;  ///< their completions are to be written
-    std::vector<Fault> faults;          ///< to be reported; at most one for each rank and error
+    std::vector<NodeIndex> nodes;    ///< by rank, for liveness
+    std::vector<std::uint8_t> gone;  ///< by rank: GoneState
     std::vector<GroupHandle> groups;
     std::vector<GroupHandle> removing;  ///< kRemoveGroup waits for their streams to drain
     std::uint16_t per_node = 1;         ///< maximum of ranks of the job on one node
     Medium medium = Medium::kSwitch;
-    bool formed_unreported = false;
-    bool left_unreported = false;
-    bool failed_unreported = false;
-    Err left_status = Err::kOk;
-    Err failed_error = Err::kOk;
-    std::string failed_text;
 
     // --- what it is charged for
     std::uint32_t errors = 0;         ///< bad records and schedules, not validated yet (drain.cc)
@@ -144,6 +124,33 @@ struct Endpoint {
     ~Endpoint() { end_member(); }
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
+
+    /// Marks work for this round, or the next one if its step is over.
+    void mark(Work work) noexcept { work_ |= bits(work); }
+    /// Removes a mark. The step that does the work calls it first, so that it may mark more.
+    void unmark(Work work) noexcept { work_ &= static_cast<std::uint8_t>(~bits(work)); }
+    [[nodiscard]] bool has(Work any) const noexcept { return (work_ & bits(any)) != 0; }
+    [[nodiscard]] bool has_work() const noexcept { return work_ != 0; }
+
+    /// Queues what its client is to hear, and marks the work.
+    void report(const Report& what) {
+        reports_.add(what);
+        mark(Work::kControl);
+    }
+    /// Reports that the client gets no job, or no links, or that they have ended.
+    void report_failure(Err error, std::string_view text) {
+        reports_.add_failure(error, text);
+        mark(Work::kControl);
+    }
+    [[nodiscard]] const Reports& reports() const noexcept { return reports_; }
+    /// Reports::write().
+    template <typename Write>
+    bool write_reports(Reports::Stage last, Write write) {
+        return reports_.write(last, write);
+    }
+    /// Drops the report of the end of a peer that its client does not know.
+    void drop_end_of(Rank rank) noexcept { reports_.drop_end_of(rank); }
+    void drop_reports_for_leave() noexcept { reports_.drop_for_leave(); }
 
     void charge(const Claimant& claimant) noexcept {
         octets = claimant.octets;
@@ -164,6 +171,12 @@ struct Endpoint {
         send_frames.reset();
         receive_frames.reset();
     }
+
+private:
+    static constexpr std::uint8_t bits(Work work) noexcept {
+        return static_cast<std::uint8_t>(work);
+    }
+    Reports reports_;
 };
 
 enum GoneState : std::uint8_t { kHere = 0, kGoneLeft = 1, kGoneDied = 2 };
@@ -416,6 +429,9 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
 void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, GroupHandle group = 0);
 /// Reports to the client that it gets no job, or no links.
 void fail_job(Endpoint& endpoint, Err error, std::string_view text);
+/// Writes the reports up to that stage while the completion ring has space. Returns true if
+/// something moved.
+bool write_reports(Core& core, Endpoint& endpoint, Reports::Stage last);
 /// Makes the endpoint's transport. `config`: rank, first number, world and profile are set.
 void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
                      std::span<const urtp::Peer> roster);
@@ -435,14 +451,13 @@ bool take_addresses(Core& core, Net& net);
 bool link_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& record, Nanos now);
 /// Takes the events of the net's handshakes. Returns true if there were some.
 bool take_link_events(Core& core, Net& net, Nanos now);
-/// Writes the reports about links, in order, while the completion ring has space. Returns true if
-/// something moved.
-bool report_links(Core& core, Endpoint& endpoint);
 /// Continues with slots that become vacant. Returns true if something moved.
 bool control_links(Core& core, Endpoint& endpoint, Nanos now);
 /// True if messages may go to the client, because all reports about peers have gone.
 bool may_deliver_links(Core& core, Endpoint& endpoint, Nanos now);
-/// True if control_links() or report_links() is not done.
+/// Writes the completion of kLinksOpen.
+void describe_links(const Endpoint& endpoint, abi::CompletionRecord& out);
+/// True if control_links() is not done.
 [[nodiscard]] bool links_wait(const Endpoint& endpoint) noexcept;
 
 // --- near.cc
@@ -462,7 +477,7 @@ void leave_groups(Core& core, Endpoint& endpoint) noexcept;
 
 // --- tx.cc
 /// Sends frames of jobs and members to the ports and to endpoints of this node. `members`: some
-/// endpoint has kWorkTransmit. Returns true if something moved.
+/// endpoint has Work::kTransmit. Returns true if something moved.
 bool transmit(Core& core, bool members, Nanos now);
 
 }  // namespace ulc::engine

@@ -38,8 +38,8 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
         hint_at(net, endpoint, view, now);
     }
     member.on_frame(view, segment, now);
-    endpoint.work |= kWorkDeliver | kWorkSettle;
-    if (!endpoint.sends.empty()) endpoint.work |= kWorkSend;
+    endpoint.mark(Work::kDeliver | Work::kSettle);
+    if (!endpoint.sends.empty()) endpoint.mark(Work::kSend);
 }
 
 void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segment,

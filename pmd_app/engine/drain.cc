@@ -61,12 +61,12 @@ bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record
         !read_short(record, endpoint.region, endpoint.member->short_octets_max(), message))
         return false;
     if (Endpoint* to = pass_short(core, endpoint, message, now)) {
-        to->work |= kWorkSettle;
+        to->mark(Work::kSettle);
     } else {
         const SegmentPool& pool = endpoint.net->port.pool;
         if (pool.available(pool.context) <= kKeptForControl) return false;
         if (!endpoint.member->send_short(message, now)) return false;
-        endpoint.work |= kWorkTransmit | kWorkSettle;
+        endpoint.mark(Work::kTransmit | Work::kSettle);
     }
     core.counters.add(Counter::messages_sent);
     if ((record.flags & abi::kSubmitInline) == 0) answer_sent(core, endpoint, record.cookie);
@@ -79,8 +79,8 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         return;
     }
     if (endpoint.member->expect(static_cast<Rank>(record.stream), now))
-        endpoint.work |= kWorkDeliver;
-    endpoint.work |= kWorkTransmit | kWorkSettle;
+        endpoint.mark(Work::kDeliver);
+    endpoint.mark(Work::kTransmit | Work::kSettle);
 }
 
 // Returns false if corrupt. A slot of the completion ring is free.
@@ -102,7 +102,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         return true;
     }
     for (Rank rank = 0; rank < endpoint.member->size(); ++rank) {
-        if (endpoint.gone[rank] != kHere && std::ranges::count(endpoint.gone_unreported, rank) == 0)
+        if (endpoint.gone[rank] != kHere && !endpoint.reports().has_end_of(rank))
             offloads.peer_gone(rank, endpoint.gone[rank] == kGoneDied);
     }
     return true;
@@ -203,7 +203,7 @@ bool may_take(Endpoint& endpoint) noexcept {
         }
     }
     if (moved && (!endpoint.sends.empty() || endpoint.offloads != nullptr))
-        endpoint.work |= kWorkSend;
+        endpoint.mark(Work::kSend);
     if (endpoint.errors > 0) [[unlikely]]
         judge_errors(core, endpoint, now);
     return moved;

@@ -39,13 +39,13 @@ JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
 Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
     Nanos deadline = endpoint.timer;
     const bool waits_for_client = endpoint.deliverer != nullptr && endpoint.deliverer->blocked();
-    if ((endpoint.work & kWorkDeliver) != 0 && !waits_for_client) return 0;
-    if ((endpoint.work & (kWorkSend | kWorkTransmit | kWorkSettle)) != 0) return 0;
+    if (endpoint.has(Work::kDeliver) && !waits_for_client) return 0;
+    if (endpoint.has(Work::kSend | Work::kTransmit | Work::kSettle)) return 0;
     const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
     // No doorbell announces a free slot of the completion ring.
     const bool records_wait = endpoint.taking && endpoint.submissions.ready();
     if (waits_for_client || records_wait || endpoint.sends.retry() || offload_waits ||
-        (endpoint.work & kWorkControl) != 0)
+        endpoint.has(Work::kControl))
         deadline = std::min(deadline, now + kClientPatience);
     return deadline;
 }
@@ -315,7 +315,7 @@ std::uint32_t Engine::endpoints() const noexcept {
 bool Engine::owes(EndpointId id) const noexcept {
     if (core_->quiet_until != 0) return false;  // no endpoint has work
     const Endpoint* endpoint = core_->find(id);
-    return endpoint != nullptr && (endpoint->work & kWorkTransmit) != 0;
+    return endpoint != nullptr && endpoint->has(Work::kTransmit);
 }
 
 Nanos Engine::next_deadline() const noexcept {

@@ -237,7 +237,7 @@ void on_remove_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
         return;
     }
     endpoint.removing.push_back(handle);
-    endpoint.work |= kWorkControl;
+    endpoint.mark(Work::kControl);
 }
 
 /// Returns the endpoint's group that a record about addresses names; nullptr: none, or the client

@@ -53,7 +53,7 @@ void follow_mtu(Core& core, Net& net, const InterfaceState& interface) {
 void end_job(Core& core, Endpoint& endpoint, const std::string& sentence, Nanos now) {
     if (endpoint.state != EndpointState::kOpen) {  // it is about to leave
         endpoint.linger_until = now;
-        endpoint.work |= kWorkControl;
+        endpoint.mark(Work::kControl);
         return;
     }
     endpoint.leave_reason = wire::LeaveReason::kDied;

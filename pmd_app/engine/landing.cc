@@ -69,7 +69,7 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
         take_frame(core, net, segment, now);
         Endpoint* endpoint = net.landing;
         if (endpoint == nullptr || endpoint->member == nullptr) continue;
-        if ((endpoint->work & kWorkDeliver) != 0) deliver(core, *endpoint, now);
+        if (endpoint->has(Work::kDeliver)) deliver(core, *endpoint, now);
         if (!landed) continue;
         core.counters.add(Counter::payloads_landed);
         endpoint->member->pull_front(asker.source);  // if it is still there

@@ -28,19 +28,14 @@ using abi::SubmissionRecord;
 using abi::SubmitKind;
 using Slot = EndpointLinks::Slot;
 
-void report(Endpoint& endpoint, const EndpointLinks::Report& what) {
-    endpoint.links->reports.push_back(what);
-    endpoint.work |= kWorkControl;
-}
-
 /// Ends the calls that wait for a slot.
 void answer_calls(Endpoint& endpoint, Rank slot, Err status) {
     std::erase_if(endpoint.links->calls, [&](const EndpointLinks::Call& call) {
         if (call.slot != slot) return false;
-        report(endpoint, {.kind = CompletionKind::kLinkDone,
-                          .slot = slot,
-                          .cookie = call.cookie,
-                          .status = status});
+        endpoint.report({.kind = CompletionKind::kLinkDone,
+                         .status = status,
+                         .rank = slot,
+                         .tag = call.cookie});
         return true;
     });
 }
@@ -48,18 +43,18 @@ void answer_calls(Endpoint& endpoint, Rank slot, Err status) {
 /// A call has got a slot, or failed.
 void begin_call(Endpoint& endpoint, std::uint32_t cookie, Result<Rank> slot) {
     EndpointLinks& links = *endpoint.links;
-    EndpointLinks::Report done{.kind = CompletionKind::kLinkDone, .cookie = cookie};
+    Report done{.kind = CompletionKind::kLinkDone, .tag = cookie};
     if (!slot.ok()) {
         done.status = slot.error();
     } else if (links.slots[slot.value()] == Slot::kTold) {
-        done.slot = slot.value();
+        done.rank = slot.value();
     } else if (links.slots[slot.value()] == Slot::kEnding) {
         done.status = Err::kAgain;
     } else {
         links.calls.push_back({cookie, slot.value()});
         return;
     }
-    report(endpoint, done);
+    endpoint.report(done);
 }
 
 // ---------------------------------------------------------------- records
@@ -125,7 +120,7 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     endpoint.links->was_told.assign(slots, false);
     endpoint.net->jobs.links().open(endpoint.handle, key, slots, profile);
     if (named) endpoint.net->jobs.links().publish(endpoint.handle);
-    report(endpoint, {.kind = CompletionKind::kLinksOpen});
+    endpoint.report({.kind = CompletionKind::kLinksOpen});
     return true;
 }
 
@@ -168,7 +163,7 @@ void on_unlink(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     }
     links.slots[slot] = Slot::kEnding;
     links.endings.push_back({static_cast<Rank>(slot), now + core.config.linger_max});
-    endpoint.work |= kWorkControl;
+    endpoint.mark(Work::kControl);
 }
 
 // ---------------------------------------------------------------- events
@@ -195,18 +190,18 @@ void on_confirmed(Endpoint& endpoint, Rank slot) {
     endpoint.nodes[slot] = endpoint.net->jobs.node_of(endpoint.member->peer(slot).mac);
     const bool called = std::ranges::any_of(
         links.calls, [slot](const EndpointLinks::Call& call) { return call.slot == slot; });
-    report(endpoint, {.kind = CompletionKind::kLinked, .slot = slot, .incoming = !called});
+    endpoint.report({.kind = CompletionKind::kLinked, .rank = slot, .stream = called ? 0U : 1U});
     answer_calls(endpoint, slot, Err::kOk);
-    endpoint.work |= kWorkDeliver | kWorkTransmit | kWorkSettle;
+    endpoint.mark(Work::kDeliver | Work::kTransmit | Work::kSettle);
 }
 
 void begin_vacating(Core& core, Endpoint& endpoint, Rank slot, Nanos now) {
     peer_gone(core, endpoint, slot, kGoneLeft, now);
-    std::erase(endpoint.gone_unreported, slot);  // its client does not know it, or has let go
+    endpoint.drop_end_of(slot);  // its client does not know it, or has let go
     std::erase(endpoint.links->unconfirmed, slot);
     endpoint.links->slots[slot] = Slot::kVacating;
     endpoint.links->vacating.push_back(slot);
-    endpoint.work |= kWorkControl;
+    endpoint.mark(Work::kControl);
 }
 
 void on_event(Core& core, Endpoint& endpoint, const LinkEvent& event, Nanos now) {
@@ -272,13 +267,13 @@ bool vacate(Endpoint& endpoint, Nanos now) {
         endpoint.net->jobs.links().release(endpoint.handle, slot);
         links.slots[slot] = Slot::kVacant;
         if (links.was_told[slot])
-            report(endpoint, {.kind = CompletionKind::kUnlinked, .slot = slot});
+            endpoint.report({.kind = CompletionKind::kUnlinked, .rank = slot});
         links.was_told[slot] = false;
         return true;
     };
     const std::size_t before = links.vacating.size();
     std::erase_if(links.vacating, vacant);
-    if (!links.vacating.empty()) endpoint.work |= kWorkSend | kWorkSettle;
+    if (!links.vacating.empty()) endpoint.mark(Work::kSend | Work::kSettle);
     return links.vacating.size() != before;
 }
 
@@ -310,30 +305,12 @@ bool take_link_events(Core& core, Net& net, Nanos now) {
     return moved;
 }
 
-bool report_links(Core& core, Endpoint& endpoint) {
-    EndpointLinks& links = *endpoint.links;
-    bool moved = false;
-    while (!links.reports.empty()) {
-        const EndpointLinks::Report& what = links.reports.front();
-        CompletionRecord* out = claim(endpoint, what.kind);
-        if (out == nullptr) return moved;
-        out->source = what.slot;
-        out->status = static_cast<std::int16_t>(what.status);
-        out->tag = what.cookie;
-        if (what.kind == CompletionKind::kLinked) out->stream = what.incoming ? 1 : 0;
-        if (what.kind == CompletionKind::kLinksOpen) {
-            const wire::LinkAddress address = endpoint.net->jobs.links().address(endpoint.handle);
-            out->stream = endpoint.member->size();
-            out->flags = abi::kCompleteInline;
-            out->inline_length = sizeof address;
-            std::memcpy(out->body.inline_octets, &address, sizeof address);
-        }
-        links.reports.pop_front();
-        publish(core, endpoint);
-        moved = true;
-    }
-    if (moved) endpoint.work |= kWorkDeliver;  // may have waited for these
-    return moved;
+void describe_links(const Endpoint& endpoint, CompletionRecord& out) {
+    const wire::LinkAddress address = endpoint.net->jobs.links().address(endpoint.handle);
+    out.stream = endpoint.member->size();
+    out.flags = abi::kCompleteInline;
+    out.inline_length = sizeof address;
+    std::memcpy(out.body.inline_octets, &address, sizeof address);
 }
 
 bool control_links(Core& core, Endpoint& endpoint, Nanos now) {
@@ -357,13 +334,14 @@ bool may_deliver_links(Core& core, Endpoint& endpoint, Nanos now) {
                 endpoint.net->jobs.links().confirm(endpoint.handle, slot, now);
         take_link_events(core, *endpoint.net, now);
     }
-    if (!links.reports.empty()) (void)report_links(core, endpoint);
-    return links.reports.empty();
+    if (endpoint.reports().has(Reports::Stage::kLinks))
+        (void)write_reports(core, endpoint, Reports::Stage::kLinks);
+    return !endpoint.reports().has(Reports::Stage::kLinks);
 }
 
 bool links_wait(const Endpoint& endpoint) noexcept {
     const EndpointLinks& links = *endpoint.links;
-    return !links.reports.empty() || !links.endings.empty() || !links.vacating.empty();
+    return !links.endings.empty() || !links.vacating.empty();
 }
 
 }  // namespace ulc::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint that is open for links keeps here, next to its transport, the reports to its client,
-// in order, and the slots on their way out. The handshake is jobs/links.h. The slot of a peer takes
-// the place of its rank.
+// An endpoint that is open for links keeps here, next to its transport, the calls of its client and
+// the slots on their way out. The handshake is jobs/links.h, and the reports to the client are in
+// endpoint/reports.h. The slot of a peer takes the place of its rank.
 //
 //   client   kOpenLinks ─▶ kLinksOpen     kLink ─▶ [kLinked] kLinkDone     kUnlink ─▶ kUnlinked
 //   wire     a peer has linked ─▶ kLinked      it is gone ─▶ kPeerLeft | kPeerDied
@@ -11,11 +11,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
-#include "abi/records.h"
-#include "base/error.h"
 #include "base/units.h"
 #include "wire/ids.h"
 
@@ -26,14 +23,6 @@ class Archive;
 namespace ulc::engine {
 
 struct EndpointLinks {
-    struct Report {
-        abi::CompletionKind kind{};
-        Rank slot = kNoRank;
-        std::uint32_t cookie = 0;
-        Err status = Err::kOk;
-        bool incoming = false;  ///< kLinked: no call here waits for it
-        void fields(state::Archive& archive);
-    };
     struct Call {
         std::uint32_t cookie = 0;
         Rank slot = 0;
@@ -56,7 +45,6 @@ struct EndpointLinks {
     std::vector<Slot> slots;
     std::vector<bool> was_told;  ///< the client knows the slot, and gets kUnlinked
     std::vector<Call> calls;
-    std::deque<Report> reports;
     std::vector<Rank> unconfirmed;  ///< kOpened
     std::vector<Ending> endings;
     std::vector<Rank> vacating;

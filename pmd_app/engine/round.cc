@@ -18,7 +18,7 @@ constexpr Nanos kLinksPatience = kMillisecond;      ///< the same of several lin
 
 /// Returns whether serve() would find anything. Each endpoint pays for it in each general round.
 bool has_turn(const Endpoint& endpoint, Nanos now) {
-    return (endpoint.work & (kWorkDeliver | kWorkSend)) != 0 || endpoint.timer <= now ||
+    return endpoint.has(Work::kDeliver | Work::kSend) || endpoint.timer <= now ||
            endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready()) ||
            (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
@@ -111,7 +111,7 @@ bool receive_and_settle(Core& core, bool receives, Nanos now) {
         if (net->jobs.next_look() <= now) moved |= run_jobs(core, *net, now);
     }
     for (Endpoint* endpoint : core.active) {
-        if (endpoint->work != 0 || endpoint->given() != endpoint->woken_at)
+        if (endpoint->has_work() || endpoint->given() != endpoint->woken_at)
             moved |= settle(core, *endpoint, now);
         ended |= endpoint->state == EndpointState::kClosed && endpoint->detached;
     }
@@ -124,12 +124,12 @@ bool receive_and_settle(Core& core, bool receives, Nanos now) {
 /// A round with all its steps (engine.h). True: something moved.
 bool general_round(Core& core, Nanos now) {
     bool moved = false;
-    unsigned work = 0;
+    bool transmits = false;
     for (Endpoint* endpoint : core.active) {
         if (has_turn(*endpoint, now)) moved |= serve(core, *endpoint, now);
-        work |= endpoint->work;
+        transmits |= endpoint->has(Work::kTransmit);
     }
-    moved |= transmit(core, (work & kWorkTransmit) != 0, now);
+    moved |= transmit(core, transmits, now);
     moved |= receive_and_settle(core, true, now);
     ++core.turn;
     return moved;
@@ -138,7 +138,7 @@ bool general_round(Core& core, Nanos now) {
 /// Returns until when the endpoint needs no round if its client submits nothing; 0: it does.
 Nanos quiet_until(const Endpoint& endpoint) noexcept {
     const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
-    if (endpoint.work != 0 || endpoint.sends.retry() || offload_waits) return 0;
+    if (endpoint.has_work() || endpoint.sends.retry() || offload_waits) return 0;
     return endpoint.timer;
 }
 

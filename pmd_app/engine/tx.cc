@@ -242,7 +242,7 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
                 if (endpoint->net != &net || endpoint->member == nullptr ||
                     !endpoint->member->send_failed(view, now))
                     continue;
-                endpoint->work |= kWorkTransmit | kWorkSettle;
+                endpoint->mark(Work::kTransmit | Work::kSettle);
                 break;
             }
         }
@@ -259,21 +259,21 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
     for (unsigned n = 0; n < kTurnFrames && budget > 0; ++n) {
         if (!endpoint.local_only && !(shared ? wire.may_push_shared() : wire.may_push()))
             return moved;
-        endpoint.work |= kWorkSettle;  // frames that may not go yet have a timer now
+        endpoint.mark(Work::kSettle);  // frames that may not go yet have a timer now
         Segment* segment = endpoint.member->next_tx(now);
         if (segment == nullptr) {
             // The port reports when it may go
             if (endpoint.member->control_waits(now)) return moved;
-            endpoint.work &= static_cast<std::uint8_t>(~kWorkTransmit);
+            endpoint.unmark(Work::kTransmit);
             return moved;
         }
-        if (endpoint.forgets) endpoint.work |= kWorkSend;
+        if (endpoint.forgets) endpoint.mark(Work::kSend);
         if (!endpoint.net->link_is_up && !endpoint.local_only) endpoint.member->send_failed();
         route(core, endpoint, segment, now);
         --budget;
         moved = true;
         if (!endpoint.member->has_tx()) {
-            endpoint.work &= static_cast<std::uint8_t>(~kWorkTransmit);
+            endpoint.unmark(Work::kTransmit);
             return moved;
         }
     }
@@ -287,7 +287,7 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
     for (std::uint32_t left = count; left > 0; --left) {
         Endpoint& endpoint = *user.active[at];
         if (++at == count) at = 0;
-        if ((endpoint.work & kWorkTransmit) == 0 || endpoint.member == nullptr) continue;
+        if (!endpoint.has(Work::kTransmit) || endpoint.member == nullptr) continue;
         if (!transmit_turn(core, endpoint, budget, now)) continue;
         user.turn = at;
         return true;
@@ -319,10 +319,10 @@ bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
     for (std::size_t left = core.active.size(); left > 0; --left) {
         Endpoint& endpoint = *core.active[at];
         if (++at == core.active.size()) at = 0;
-        if ((endpoint.work & kWorkTransmit) == 0 || endpoint.member == nullptr) continue;
+        if (!endpoint.has(Work::kTransmit) || endpoint.member == nullptr) continue;
         if (!transmit_turn(core, endpoint, budget, now)) continue;
         moved = true;
-        more |= (endpoint.work & kWorkTransmit) != 0;
+        more |= endpoint.has(Work::kTransmit);
     }
     return more;
 }

@@ -21,7 +21,7 @@ struct Check {
     void operator()(const NextFrame& next) const {
         const Endpoint& endpoint = *next.endpoint;
         ULC_CHECK(endpoint.net == &net && endpoint.state == EndpointState::kOpen);
-        ULC_CHECK(endpoint.sends.empty() && endpoint.work == 0);
+        ULC_CHECK(endpoint.sends.empty() && !endpoint.has_work());
         endpoint.member->check_prediction(next.of);
         const urtp::RxStream& rx = *next.of.rx;
         const Rank rank = rx.session->rank;

@@ -336,7 +336,7 @@ bool fill_nets(Core& core, Nanos now) {
 bool take_short_frame(Core& core, Net& net, Segment& segment, Nanos now) {
     Endpoint* endpoint = deliver_short(core, net, segment, now);
     if (endpoint == nullptr) return false;
-    endpoint->work |= kWorkSettle;
+    endpoint->mark(Work::kSettle);
     return true;
 }
 

@@ -23,9 +23,9 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
 /// Notes what a short message or acknowledgement that the endpoint took left to do.
 [[gnu::always_inline]] inline void after_short(Endpoint& endpoint) noexcept {
     if (endpoint.member->has_tx()) [[unlikely]]
-        endpoint.work |= kWorkTransmit;
+        endpoint.mark(Work::kTransmit);
     if (!endpoint.sends.empty()) [[unlikely]]
-        endpoint.work |= kWorkSend;
+        endpoint.mark(Work::kSend);
 }
 
 /// Longest frame whose payload fits in a completion. One that is as long and whose payload does not
@@ -110,7 +110,7 @@ template <bool kInside>
     count_delivered(core, 1);
     after_short(*endpoint);
     // The next one goes by a prediction, unless it would have more to see to.
-    if (endpoint->work == 0)
+    if (!endpoint->has_work())
         net.predictions.place_of(segment.frame) = {
             member.predict_next(segment.frame, *stream), endpoint, heard,
             group != nullptr ? &group->frames : nullptr, net.predictions.epoch()};
@@ -141,7 +141,7 @@ template <bool kInside>
     net.jobs.heard(endpoint->nodes[view.rank], now);
     member.on_frame(view, &segment, now);
     if (member.outlook().event) [[unlikely]]
-        endpoint->work |= kWorkSettle;
+        endpoint->mark(Work::kSettle);
     after_short(*endpoint);
     return endpoint;
 }
@@ -150,7 +150,7 @@ template <bool kInside>
 inline void settle_short(Core& core, Endpoint& endpoint) {
     const Nanos timer = endpoint.member->next_timer();
     endpoint.timer = timer;
-    core.quiet_until = endpoint.work != 0 ? 0 : std::min(core.quiet_until, timer);
+    core.quiet_until = endpoint.has_work() ? 0 : std::min(core.quiet_until, timer);
     if (endpoint.given() == endpoint.woken_at) return;
     endpoint.woken_at = endpoint.given();
     if (endpoint.notified) notify_client(core, endpoint);
