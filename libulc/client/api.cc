@@ -136,7 +136,7 @@ void ulc_close(ulc_endpoint* ep) {
         ep->push_announced();
         const Nanos deadline = deadline_in(*ep, kCloseMax);
         while (!ep->all_submitted() && left_of(*ep, deadline) > 0)
-            if (ep->wait(left_of(*ep, deadline)) != ULC_OK) break;
+            if (ep->waiter.wait(left_of(*ep, deadline)) != ULC_OK) break;
     }
     delete ep;
 }
@@ -259,31 +259,32 @@ int ulc_unlink(ulc_endpoint* ep, uint16_t peer, ulc_request* req) {
 }
 
 int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* context) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->set_upcall(*ep, handler, context);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->interrupts.set_handler(handler, context);
 }
 
 int ulc_promise(ulc_endpoint* ep, int polls) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->promise(polls != 0);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->interrupts.promise(polls != 0);
 }
 
 int ulc_borrow(ulc_endpoint* ep) {
     if (ep == nullptr) return ULC_ERR_INVALID;
-    return ep->borrow() ? ULC_OK : ULC_ERR_AGAIN;
+    return ep->interrupts.borrow() ? ULC_OK : ULC_ERR_AGAIN;
 }
 
 int ulc_give_back(ulc_endpoint* ep, int interrupt) {
     if (ep == nullptr) return ULC_ERR_INVALID;
-    ep->give_back(interrupt != 0);
+    ep->interrupts.give_back(interrupt != 0);
     return ULC_OK;
 }
 
 void ulc_show_handler(ulc_endpoint* ep, enum ulc_handler_kind kind, uint16_t number) {
     if (ep == nullptr) return;
     const std::uint32_t since = kind == ULC_HANDLER_NONE ? 0 : ulc::coarse_milliseconds();
-    ep->show_handler(
+    const std::uint64_t word =
         kind == ULC_HANDLER_NONE
             ? 0
-            : ulc::abi::handler_word(static_cast<ulc::abi::HandlerKind>(kind), number, since));
+            : ulc::abi::handler_word(static_cast<ulc::abi::HandlerKind>(kind), number, since);
+    ulc::abi::notes_of(ep->region()).handler.store(word, std::memory_order_relaxed);
 }
 
 uint16_t ulc_rank(const ulc_endpoint* ep) { return ep->rank(); }
@@ -299,7 +300,7 @@ int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns) {
     int error = ep->leave();
     if (error == ULC_ERR_CLOSED) return ULC_OK;
     while (error == ULC_OK && ep->job_state() == ULC_ERR_AGAIN)
-        error = ep->wait(left_of(*ep, deadline));
+        error = ep->waiter.wait(left_of(*ep, deadline));
     if (error == ULC_ERR_TIMEOUT && ep->job_state() == ULC_ERR_AGAIN) return error;
     return ep->left_error();
 }
@@ -449,9 +450,9 @@ int ulc_lend_frames(ulc_endpoint* ep, int lend) {
     return ep == nullptr ? int{ULC_ERR_INVALID} : ep->lend_frames(lend != 0);
 }
 
-void* ulc_alloc(ulc_endpoint* ep, size_t octets) { return ep->allocate(octets); }
+void* ulc_alloc(ulc_endpoint* ep, size_t octets) { return ep->arena().allocate_memory(octets); }
 
-void ulc_free(ulc_endpoint* ep, void* memory) { ep->free(memory); }
+void ulc_free(ulc_endpoint* ep, void* memory) { ep->arena().free_memory(memory); }
 
 // ---------------------------------------------------------------- progress
 
@@ -460,7 +461,7 @@ int ulc_poll(ulc_endpoint* ep) { return ep->poll(); }
 unsigned ulc_empty_polls(const ulc_endpoint* ep) { return ep->empty_polls(); }
 
 int ulc_wait(ulc_endpoint* ep, int64_t timeout_ns) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->wait(timeout_ns);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->waiter.wait(timeout_ns);
 }
 
 int ulc_wait_for(ulc_endpoint* ep, ulc_request* req, ulc_status* status, int64_t timeout_ns) {
@@ -469,11 +470,11 @@ int ulc_wait_for(ulc_endpoint* ep, ulc_request* req, ulc_status* status, int64_t
     const bool waits = error == ULC_ERR_AGAIN;
     const Nanos deadline = waits ? deadline_in(*ep, timeout_ns) : 0;
     while (error == ULC_ERR_AGAIN) {
-        const int waited = ep->wait(left_of(*ep, deadline));
+        const int waited = ep->waiter.wait(left_of(*ep, deadline));
         error = ulc_test(ep, req, status);
         if (error == ULC_ERR_AGAIN && waited != ULC_OK) return waited;
     }
-    ep->before_leaving(waits);
+    ep->waiter.before_leaving(waits);
     return error;
 }
 }

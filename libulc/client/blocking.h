@@ -23,9 +23,9 @@ namespace ulc::client {
 
 /// Waits until the job that was joined has formed. Sets the error's text. Errors: TIMEOUT, those of
 /// ulc_job_state() and ulc_wait().
-[[nodiscard]] int wait_until_formed(Endpoint& ep, const char* job, Nanos deadline);
+[[nodiscard]] int wait_until_formed(ulc_endpoint& ep, const char* job, Nanos deadline);
 
 /// Waits until the endpoint is open for links. As wait_until_formed().
-[[nodiscard]] int wait_until_open(Endpoint& ep, Nanos deadline);
+[[nodiscard]] int wait_until_open(ulc_endpoint& ep, Nanos deadline);
 
 }  // namespace ulc::client

@@ -14,8 +14,6 @@ namespace {
 /// Empty polls before the source that a receive names is announced to the engine, and between
 /// checks of `closed`.
 constexpr std::uint32_t kAnnouncePolls = 1024;
-constexpr Nanos kLookApart = kMillisecond;    ///< between checks whether the engine beats
-constexpr Nanos kBeatMax = 4 * kMillisecond;  ///< without a beat; then the kernel is asked
 constexpr unsigned kAwaitedMax = 16;
 
 }  // namespace
@@ -38,7 +36,9 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
       submitter_(region, hooks_),
       outbox_(region, submitter_),
       inbox_(region, limits.unexpected_octets),
-      groups_(submitter_, outbox_) {
+      groups_(submitter_, outbox_),
+      offloads_(submitter_, outbox_.arena()),
+      watch_(region.control(), hooks_) {
     checks_collectives_ = limits.check_collectives != 0;
     if (checks_collectives_ && hooks_.now != nullptr)
         collective_patience_ = static_cast<Nanos>(limits.patience_ms) * kMillisecond;
@@ -49,8 +49,6 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
 }
 
 Endpoint::~Endpoint() {
-    static_cast<void>(promise(true));
-    upcall_.reset();  // before the data that its signal handler uses
     if (hooks_.close != nullptr) hooks_.close(hooks_.context);
 }
 
@@ -94,8 +92,11 @@ int Endpoint::poll() {
 }
 
 int Endpoint::on_idle_poll() {
-    if (++empty_polls_ % kAnnouncePolls == 0) on_empty_poll();
-    if (--look_in_ == 0) pace_looks();
+    if (++empty_polls_ % kAnnouncePolls == 0) {
+        announce_awaited();
+        end_if_closed();
+    }
+    if (!watch_.may_wait() && watch_.pace() && !has_come()) end(ULC_ERR_NO_ENGINE);
     return -ended_;
 }
 
@@ -174,51 +175,19 @@ void Endpoint::note_sources() noexcept {
     }
 }
 
-void Endpoint::before_leaving(bool waited) {
-    if (hooks_.progress == nullptr) return yield_before_leaving();
-    const bool unseen = submitter_.published() != taken_by_engine_;
-    const bool owes = waited && engine_owes_;
-    if (unseen || owes) poll_aside();
+void Endpoint::end_if_closed() {
+    const int closed = watch_.closed();
+    if (closed != 0 && !has_come()) end(closed);
 }
 
-void Endpoint::on_empty_poll() {
-    announce_awaited();
-    const int closed = region_.control().closed.load(std::memory_order_acquire);
-    if (closed != 0 && !has_come()) {
-        end(closed);
-    }
+void Endpoint::end_with_engine() {
+    if (has_come()) return;
+    if (watch_.closed() != 0) return end_if_closed();
+    if (watch_.is_gone_now() && !has_come()) end(ULC_ERR_NO_ENGINE);
 }
 
-/// Sets the number of empty polls to the next check of the engine, so that checks are kLookApart
-/// apart however often the application polls. A check reads a clock, which costs as much as several
-/// polls.
-void Endpoint::pace_looks() {
-    look_in_ = kAnnouncePolls;
-    if (hooks_.engine_alive == nullptr || hooks_.now == nullptr) return;
-    const Nanos now = hooks_.now(hooks_.context);
-    const Nanos apart = std::max<Nanos>(now - looked_at_, 1);
-    const Nanos fitting = Nanos{look_every_} * kLookApart / apart;
-    look_every_ = static_cast<std::uint32_t>(
-        std::clamp<Nanos>(fitting, 1, std::min(2 * look_every_, kAnnouncePolls)));
-    look_in_ = look_every_;
-    look_at_engine(now);
-}
-
-/// Ends the endpoint if its engine's process is gone. An engine that is killed leaves no mark, but
-/// its beats stop; so do those of one that waits for a processor. The kernel distinguishes the two,
-/// by a system call, at most every kBeatMax and only while the beats are stopped. `now` was read
-/// before the beats: a client that lost the processor in between asks no needless question.
-void Endpoint::look_at_engine(Nanos now) {
-    looked_at_ = now;
-    const std::uint32_t beats = region_.control().engine_beats.load(std::memory_order_relaxed);
-    if (beats != beats_) {
-        beats_ = beats;
-        beat_seen_at_ = now;
-        return;
-    }
-    if (now - beat_seen_at_ < kBeatMax) return;
-    beat_seen_at_ = now;
-    if (!hooks_.engine_alive(hooks_.context) && !has_come()) end(ULC_ERR_NO_ENGINE);
+void Endpoint::look_at_engine(Nanos now, Nanos apart) {
+    if (watch_.is_due(now, apart) && watch_.is_gone(now) && !has_come()) end(ULC_ERR_NO_ENGINE);
 }
 
 void Endpoint::announce_awaited() noexcept {
@@ -239,10 +208,7 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
         case abi::CompletionKind::kMessage:
             return false;
         case abi::CompletionKind::kOffloadDone:
-            if (record.stream >= offloads_.size() || offloads_[record.stream] == nullptr)
-                return false;
-            std::exchange(offloads_[record.stream], nullptr)->on_done(record);
-            return true;
+            return offloads_.on_done(record);
         case abi::CompletionKind::kJobFormed:
             if (state_ != State::kForming) return false;
             on_formed(record);
@@ -351,8 +317,7 @@ void Endpoint::end(int error) {
     inbox_.fail_all(error);
     groups_.fail_all(error);
     if (links_ != nullptr) links_->fail_all(error);
-    for (OffloadRun*& run : offloads_)
-        if (run != nullptr) std::exchange(run, nullptr)->on_ended(error);
+    offloads_.fail_all(error);
 }
 
 }  // namespace ulc::client

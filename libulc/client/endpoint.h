@@ -5,12 +5,12 @@
 //
 //   endpoint.cc   poll, dispatch of completions, ends          jobs.cc     join, leave, peers
 //   links.h       peers outside of a job, endpoint_links.cc
-//   messages.cc   the entries for messages and groups          wait.cc     spin, yield, sleep
+//   messages.cc   the entries for messages and groups          waiter.h    spin, yield, sleep
 //   outbox.h      the send path                                inbox.h     the receive path
 //   rendezvous.h  announced messages, endpoint_announced.cc
 //   near.h        peers of this node, endpoint_near.cc
-//   upcall.h      interrupts of a thread that computes
-//   groups.h      creation of groups
+//   upcall.h      interrupts of a thread that computes         engine_watch.h  does it live?
+//   groups.h      creation of groups                           offloads.h  schedules that it runs
 //   attach_client.h, embedded_client.h: make regions
 //
 // States: kIdle ──join──▶ kForming ──▶ kFormed ──leave──▶ kLeaving ──▶ kClosed
@@ -22,7 +22,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,9 +32,9 @@
 #include "abi/client_notes.h"
 #include "abi/placement.h"
 #include "abi/region.h"
-#include "base/idle_ladder.h"
 #include "base/medium.h"
-#include "client/collective/offload.h"
+#include "client/attach/engine_watch.h"
+#include "client/collective/offloads.h"
 #include "client/groups/groups.h"
 #include "client/hooks.h"
 #include "client/links/link_table.h"
@@ -44,7 +43,8 @@
 #include "client/p2p/outbox.h"
 #include "client/p2p/submitter.h"
 #include "client/ulc.h"
-#include "client/upcall.h"
+#include "client/waits/upcall.h"
+#include "client/waits/waiter.h"
 
 namespace ulc::client {
 
@@ -189,23 +189,8 @@ public:
     [[nodiscard]] std::uint32_t completions_taken() const noexcept {
         return completions_.consumed();
     }
-    /// Returns true if [memory, memory + octets) is in the tx arena; then *offset is set.
-    [[nodiscard]] bool in_arena(const void* memory, std::uint64_t octets,
-                                std::uint32_t* offset) const noexcept {
-        return outbox_.arena().contains(memory, octets, offset);
-    }
-    /// Submits a schedule. `request`: in the tx arena until run.on_done(). Returns false if there
-    /// is no space for the record yet.
-    [[nodiscard]] bool offload(OffloadRun& run, std::uint32_t group, std::uint64_t tag,
-                               std::span<const unsigned char> request);
-    [[nodiscard]] bool cancel_offload(std::uint32_t cookie) noexcept;
-    [[nodiscard]] void* allocate(std::size_t octets) noexcept;
-    void free(void* memory) noexcept;
-    /// Allocates the same for memory that operations keep there until they are over: at most half
-    /// of the arena, so that data for which they may wait can still be sent. `octets`: as given to
-    /// allocate_aside().
-    [[nodiscard]] void* allocate_aside(std::size_t octets) noexcept;
-    void free_aside(void* memory, std::size_t octets) noexcept;
+    [[nodiscard]] TxArena& arena() noexcept { return outbox_.arena(); }
+    [[nodiscard]] Offloads& offloads() noexcept { return offloads_; }
 
     /// Returns the placer for an engine of this process, which may write anywhere: it places
     /// messages that begin. Valid while this object lives.
@@ -234,37 +219,35 @@ public:
     /// Calls poll() in the middle of another call: the caller's next poll() reports these events
     /// too.
     void poll_aside() { events_aside_ += std::max(poll(), 0); }
-    /// Called when the caller turns to other work. An embedded engine, which no other thread polls,
-    /// takes the new submissions and sends the frames that are due, such as an ACK for which a
-    /// sender waits. `waited`: it has polled; a caller that finds everything done already processes
-    /// the messages that came, and a round would only bring more. An engine that shares this
-    /// thread's core gets it, if it may have something to take.
-    void before_leaving(bool waited);
     /// Announces to the engine for which sources this endpoint waits (URTP §3.1). wait() and long
     /// empty polling do it themselves; a driver without wait(), as the simulator, calls it when the
     /// application has no work left.
     void announce_awaited() noexcept;
-    /// Performs ulc_wait(); needs hooks.now.
-    [[nodiscard]] int wait(Nanos timeout);
-    /// Sets the handler of ulc_upcall(). `self`: this object.
-    [[nodiscard]] int set_upcall(ulc_endpoint& self, ulc_upcall_handler handler, void* context);
-    /// Promises to poll, or revokes that, as ulc_promise().
-    int promise(bool polls) noexcept;
-    /// Takes the endpoint for another thread, as ulc_borrow(). Returns false if its thread uses it.
-    [[nodiscard]] bool borrow() noexcept;
-    /// Gives it back, as ulc_give_back().
-    void give_back(bool interrupt) noexcept;
-    /// Publishes a handler_word(), as ulc_show_handler().
-    void show_handler(std::uint64_t word) noexcept {
-        abi::notes_of(region_).handler.store(word, std::memory_order_relaxed);
+    [[nodiscard]] const abi::Region& region() const noexcept { return region_; }
+    /// Returns the number of records submitted, free running.
+    [[nodiscard]] std::uint32_t published() const noexcept { return submitter_.published(); }
+    /// Returns whether an engine in this process has submissions to take, or, after a poll, frames
+    /// to send.
+    [[nodiscard]] bool engine_has_work(bool polled) const noexcept {
+        return submitter_.published() != taken_by_engine_ || (polled && engine_owes_);
     }
-    /// True from promise(false) to promise(true), except while the handler runs.
-    [[nodiscard]] bool computes() const noexcept {
-        return computing_.load(std::memory_order_relaxed);
+    [[nodiscard]] bool has_near_receivers() const noexcept {
+        return near_ != nullptr && near_->has_receivers();
     }
-    /// Takes the messages that came and calls the handler, if this endpoint's thread computes. Runs
-    /// in its signal handler.
-    void on_upcall();
+    /// Returns whether a poll has something to report.
+    [[nodiscard]] bool has_news() const noexcept {
+        return events_aside_ > 0 || has_come() || watch_.closed() != 0;
+    }
+    /// Ends the endpoint if its engine closed it, and gave nothing that was not taken.
+    void end_if_closed();
+    /// Ends the endpoint if its engine closed it or is gone, by the kernel's word.
+    void end_with_engine();
+    /// Ends the endpoint if its engine is gone, unless that was looked at less than `apart` ago.
+    void look_at_engine(Nanos now, Nanos apart);
+    /// Ends the endpoint, and with it all that is pending.
+    void end(int error);
+    /// Returns OK if a job or links are formed, else why nothing can be sent.
+    [[nodiscard]] int may_communicate() const noexcept;
     /// True if the engine has copied everything sent, and nothing waits for space.
     [[nodiscard]] bool all_sent() const noexcept { return outbox_.idle(); }
     /// True if no send waits for space in ring or arena.
@@ -282,7 +265,6 @@ private:
     [[nodiscard]] int open_links(std::uint16_t links, abi::OpenLinksRequest& request);
     enum class State : std::uint8_t { kIdle, kForming, kFormed, kFailed, kLeaving, kClosed };
     static constexpr unsigned kPollRecordsMax = 256;
-    static constexpr std::uint32_t kFirstLook = 8;  ///< empty polls; too few for most
 
     [[nodiscard]] bool dispatch(const abi::CompletionRecord& record);
     [[nodiscard]] bool may_place(const abi::Beginning& message) const noexcept;
@@ -313,12 +295,7 @@ private:
     [[nodiscard]] int take_sends_done();
     [[nodiscard]] int poll_all(int events, bool moved);
     [[nodiscard]] int on_idle_poll();
-    void on_empty_poll();
-    void pace_looks();
-    void look_at_engine(Nanos now);
     void push_leave() noexcept;
-    void end(int error);
-    [[nodiscard]] int may_communicate() const noexcept;
     [[nodiscard]] int may_receive(std::uint16_t from) const noexcept;
     [[nodiscard]] int may_look(std::uint16_t from, int& none) const noexcept;
     [[nodiscard]] int send_by_near(std::uint16_t to, std::uint64_t tag, const Pieces& payload,
@@ -334,12 +311,6 @@ private:
     void answer_near() noexcept;
     void ask_near() noexcept;
     [[nodiscard]] bool on_near_record(const abi::CompletionRecord& record) noexcept;
-    int poll_closely();
-    void yield(Nanos now);
-    void yield_before_leaving();
-    void sleep_once(Nanos left);
-    void arm_upcall(bool armed) noexcept;
-    [[nodiscard]] bool has_news() const noexcept;
 
     abi::Region region_;
     Hooks hooks_;
@@ -348,11 +319,11 @@ private:
     Outbox outbox_;
     Inbox inbox_;
     Groups groups_;
+    Offloads offloads_;
+    EngineWatch watch_;
     std::unique_ptr<LinkTable> links_;  ///< while it is open for links
     std::unique_ptr<Near> near_;        ///< nullptr: all messages go through the engine
     Collector collector_;
-    std::vector<OffloadRun*> offloads_;  ///< by cookie; nullptr: free
-    std::size_t aside_ = 0;              ///< bytes of blocks
 
     State state_ = State::kIdle;
     bool leave_pushed_ = false;
@@ -362,10 +333,6 @@ private:
     bool checks_collectives_ = true;
     Nanos collective_patience_ = kNever;
     bool offloads_collectives_ = false;
-    IdleLadder ladder_;
-    Nanos waited_at_ = 0;     ///< the time as wait() last read it
-    Nanos may_yield_at_ = 0;  ///< yield_before_leaving() does nothing before
-    std::uint32_t published_at_yield_ = 0;
     int ended_ = 0;  ///< ULC_ERR_… that ended the endpoint
     int job_error_ = ULC_ERR_NOT_FORMED;
     int left_error_ = ULC_OK;
@@ -379,28 +346,19 @@ private:
     /// State of each rank: 0, PEER_LEFT, PEER_DIED; INVALID: no peer is linked there.
     std::vector<std::uint8_t> peer_errors_;
     std::uint32_t empty_polls_ = 0;
-    std::uint32_t look_in_ = kFirstLook;     ///< empty polls until the next check of the engine
-    std::uint32_t look_every_ = kFirstLook;  ///< about kLookApart of empty polls
-    Nanos looked_at_ = 0;
-    Nanos beat_seen_at_ = 0;  ///< when `beats_` came, or the kernel was last asked
-    std::uint32_t beats_ = 0;
     std::uint32_t taken_by_engine_ =
         0;                      ///< records published when an embedded engine had its last round
     bool engine_owes_ = false;  ///< the last round left frames pending
     std::string job_text_;
-    std::unique_ptr<Upcall> upcall_;  ///< handler for when the thread computes; nullptr: none
-    /// The promise to poll is revoked; used by its thread only
-    std::atomic<bool> computing_{false};
-    std::atomic<bool> free_{false};    ///< the thread computes, and no other has borrowed
-    std::atomic<bool> missed_{false};  ///< an upcall came while the endpoint was borrowed
-    bool polls_on_ = false;            ///< the handler of the upcall promised to poll
 };
 
 }  // namespace ulc::client
 
-/// The C type is the class, so that no call forwards.
+/// The C type is the class, so that no call forwards, with what its caller's thread does.
 struct ulc_endpoint final : ulc::client::Endpoint {
     using Endpoint::Endpoint;
+    ulc::client::Waiter waiter{*this};
+    ulc::client::Interrupts interrupts{*this};
 };
 
 namespace ulc::client {

@@ -26,7 +26,7 @@ struct Hooks {
     void (*yield)(void* context) = nullptr;
     /// Returns true if the engine lives; may make a system call, asked rarely. nullptr: always.
     bool (*engine_alive)(void* context) = nullptr;
-    /// Lets the engine interrupt the calling thread by kUpcallSignal (client/upcall.h) for this
+    /// Lets the engine interrupt the calling thread by kUpcallSignal (waits/upcall.h) for this
     /// endpoint; on = false: not any more. Returns an Err as a number. nullptr: it cannot.
     int (*interrupts)(void* context, bool on) = nullptr;
     /// Takes, in the handler of that signal, the data that the engine sent with it. Returns false

@@ -212,13 +212,13 @@ void Endpoint::on_peer_gone(std::uint16_t rank, int error, Nanos absence) {
     groups_.peer_gone(rank, error);
 }
 
-int wait_until_formed(Endpoint& ep, const char* job, Nanos deadline) {
+int wait_until_formed(ulc_endpoint& ep, const char* job, Nanos deadline) {
     // The engine has the same deadline, and knows which ranks did not come and why.
     constexpr Nanos kEngineSpeaks = 100 * kMillisecond;
     const Nanos give_up = deadline == ULC_WAIT_FOREVER ? deadline : deadline + kEngineSpeaks;
     int error = ULC_OK;
     while ((error = ep.job_state()) == ULC_ERR_AGAIN) {
-        error = ep.wait(left_of(ep, give_up));
+        error = ep.waiter.wait(left_of(ep, give_up));
         if (error == ULC_ERR_TIMEOUT && ep.job_state() == ULC_ERR_AGAIN) {
             set_last_error("job %s: not all ranks came in time", job);
             return ULC_ERR_TIMEOUT;

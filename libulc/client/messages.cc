@@ -270,59 +270,6 @@ int Endpoint::peek(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
     return ULC_OK;
 }
 
-bool Endpoint::offload(OffloadRun& run, std::uint32_t group, std::uint64_t tag,
-                       std::span<const unsigned char> request) {
-    std::uint32_t offset = 0;
-    if (may_communicate() != ULC_OK || !in_arena(request.data(), request.size(), &offset))
-        return false;
-    const auto free = std::ranges::find(offloads_, nullptr);
-    const auto cookie = static_cast<std::uint32_t>(free - offloads_.begin());
-    if (free == offloads_.end()) offloads_.push_back(nullptr);
-    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kOffload);
-    if (record == nullptr) return false;
-    record->stream = group;
-    record->cookie = cookie;
-    record->tag = tag;
-    record->body.block = {offset, static_cast<std::uint32_t>(request.size()), 0, 0, 0, 0};
-    submitter_.publish();
-    offloads_[cookie] = &run;
-    run.on_started(cookie);
-    return true;
-}
-
-bool Endpoint::cancel_offload(std::uint32_t cookie) noexcept {
-    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kCancelOffload);
-    if (record == nullptr) return false;
-    record->cookie = cookie;
-    submitter_.publish();
-    return true;
-}
-
-void* Endpoint::allocate(std::size_t octets) noexcept {
-    if (octets > outbox_.arena().octets()) return nullptr;
-    const std::uint32_t offset = outbox_.arena().allocate(static_cast<std::uint32_t>(octets));
-    return offset == TxArena::kNone ? nullptr : outbox_.arena().at(offset);
-}
-
-void Endpoint::free(void* memory) noexcept {
-    std::uint32_t offset = 0;
-    if (memory != nullptr && outbox_.arena().contains(memory, 0, &offset))
-        (void)outbox_.arena().free(offset);
-}
-
-void* Endpoint::allocate_aside(std::size_t octets) noexcept {
-    const std::size_t half = outbox_.arena().octets() / 2;
-    if (octets > half || aside_ + std::bit_ceil(octets) > half) return nullptr;
-    void* memory = allocate(octets);
-    if (memory != nullptr) aside_ += std::bit_ceil(octets);
-    return memory;
-}
-
-void Endpoint::free_aside(void* memory, std::size_t octets) noexcept {
-    aside_ -= std::bit_ceil(octets);
-    free(memory);
-}
-
 int Endpoint::group_create(const std::uint16_t* ranks, std::uint16_t count,
                            const std::uint64_t* key, ulc_request* request) {
     if (const int error = may_communicate(); error != ULC_OK) return error;

@@ -87,7 +87,7 @@ OffloadRun::Judgement OffloadRun::judge(const abi::Schedule& schedule) {
 
 OffloadRun::~OffloadRun() {
     give_back();
-    if (scratch_ != nullptr && !running_) ep_->free_aside(scratch_, scratch_octets_);
+    if (scratch_ != nullptr && !running_) ep_->offloads().give_back(scratch_, scratch_octets_);
 }
 
 bool OffloadRun::prepare(ulc_endpoint* ep, const abi::Schedule& schedule) {
@@ -97,7 +97,7 @@ bool OffloadRun::prepare(ulc_endpoint* ep, const abi::Schedule& schedule) {
     passes_on_ = judgement.passes_on;
     if (schedule.scratch_octets == 0) return true;
     scratch_octets_ = schedule.scratch_octets;
-    scratch_ = static_cast<unsigned char*>(ep->allocate_aside(scratch_octets_));
+    scratch_ = static_cast<unsigned char*>(ep->offloads().set_aside(scratch_octets_));
     return scratch_ != nullptr;
 }
 
@@ -108,8 +108,8 @@ bool OffloadRun::start(std::uint32_t group, const abi::Schedule& schedule, const
     if (!place(buffer(BufferId::kInput), setup.input, setup.octets[0]) ||
         !place(buffer(BufferId::kOutput), setup.output, setup.octets[1]) ||
         !place(buffer(BufferId::kScratch), setup.scratch, setup.octets[2]) ||
-        !write_request(schedule, tags, own) ||
-        !ep_->offload(*this, group, tags.tag, {request_, request_octets_})) {
+        !write_request(schedule, tags, own) || ep_->may_communicate() != ULC_OK ||
+        !ep_->offloads().submit(*this, group, tags.tag, {request_, request_octets_})) {
         give_back();
         return false;
     }
@@ -121,9 +121,9 @@ bool OffloadRun::place(Buffer& buffer, const unsigned char* memory, std::uint64_
     if (octets > UINT32_MAX) return false;
     buffer.memory = memory;
     buffer.octets = static_cast<std::uint32_t>(octets);
-    if (ep_->in_arena(memory, octets, &buffer.offset)) return true;
-    buffer.staged = static_cast<unsigned char*>(ep_->allocate_aside(octets));
-    return buffer.staged != nullptr && ep_->in_arena(buffer.staged, octets, &buffer.offset);
+    if (ep_->arena().contains(memory, octets, &buffer.offset)) return true;
+    buffer.staged = static_cast<unsigned char*>(ep_->offloads().set_aside(octets));
+    return buffer.staged != nullptr && ep_->arena().contains(buffer.staged, octets, &buffer.offset);
 }
 
 // Copies the data to send, once it is certain that the engine will be notified.
@@ -153,7 +153,7 @@ bool OffloadRun::write_request(const abi::Schedule& schedule, OffloadTags tags,
     request.flags = passes_on_ ? std::uint32_t{abi::kOffloadPassesOn} : 0;
     request.tag_mask = tags.mask;
     request_octets_ = static_cast<std::uint32_t>(sizeof request + steps + depends);
-    request_ = static_cast<unsigned char*>(ep_->allocate(request_octets_));
+    request_ = static_cast<unsigned char*>(ep_->arena().allocate_memory(request_octets_));
     if (request_ == nullptr) return false;
     std::memcpy(request_, &request, sizeof request);
     for (std::uint32_t i = 0; i < schedule.step_count; ++i) {
@@ -174,7 +174,7 @@ bool OffloadRun::write_request(const abi::Schedule& schedule, OffloadTags tags,
 }
 
 bool OffloadRun::cancel() noexcept {
-    if (running_ && !cancelled_) cancelled_ = ep_->cancel_offload(cookie_);
+    if (running_ && !cancelled_) cancelled_ = ep_->offloads().cancel(cookie_);
     return !running_ || cancelled_;
 }
 
@@ -217,10 +217,10 @@ void OffloadRun::on_ended(int error) noexcept {
 void OffloadRun::give_back() noexcept {
     if (ep_ == nullptr || running_) return;
     for (Buffer& each : buffers_) {
-        if (each.staged != nullptr) ep_->free_aside(each.staged, each.octets);
+        if (each.staged != nullptr) ep_->offloads().give_back(each.staged, each.octets);
         each = {};
     }
-    if (request_ != nullptr) ep_->free(request_);
+    if (request_ != nullptr) ep_->arena().free_memory(request_);
     request_ = nullptr;
 }
 

@@ -54,6 +54,7 @@ public:
     /// nullptr: it needs none.
     [[nodiscard]] unsigned char* scratch() const noexcept { return scratch_; }
     [[nodiscard]] bool passes_on() const noexcept { return passes_on_; }
+    [[nodiscard]] std::uint32_t cookie() const noexcept { return cookie_; }
     /// Submits the prepared schedule, with its early copies made. `own`: by step, not 0 if the
     /// caller has the message. Returns false if there is no space for it; nothing has happened.
     [[nodiscard]] bool start(std::uint32_t group, const abi::Schedule& schedule,

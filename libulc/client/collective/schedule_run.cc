@@ -343,7 +343,7 @@ int ScheduleRun::test() noexcept {
                         in_flight_count_ == 0;
     if (!failed && (error_ != ULC_OK || !executor_->done())) return ULC_ERR_AGAIN;
     end();
-    at_.ep->before_leaving(true);
+    at_.ep->waiter.before_leaving(true);
     return error_;
 }
 

@@ -13,10 +13,10 @@ using ulc::abi::NamedAddress;
 
 namespace ulc::client {
 
-int wait_until_open(Endpoint& ep, Nanos deadline) {
+int wait_until_open(ulc_endpoint& ep, Nanos deadline) {
     int error = ULC_OK;
     while ((error = ep.job_state()) == ULC_ERR_AGAIN) {
-        error = ep.wait(left_of(ep, deadline));
+        error = ep.waiter.wait(left_of(ep, deadline));
         if (error != ULC_OK && ep.job_state() == ULC_ERR_AGAIN) return error;
     }
     if (error != ULC_OK)

@@ -34,6 +34,18 @@ public:
     /// (nothing is changed).
     bool free(std::uint32_t offset) noexcept;
 
+    /// Allocates a block, as allocate(). nullptr: no space.
+    [[nodiscard]] void* allocate_memory(std::size_t length) noexcept {
+        if (length > octets()) return nullptr;
+        const std::uint32_t offset = allocate(static_cast<std::uint32_t>(length));
+        return offset == kNone ? nullptr : at(offset);
+    }
+    /// Frees a block. Memory that is not here, or nullptr, is left alone.
+    void free_memory(void* memory) noexcept {
+        std::uint32_t offset = 0;
+        if (memory != nullptr && contains(memory, 0, &offset)) static_cast<void>(free(offset));
+    }
+
     /// Returns the bytes in allocated blocks, rounded up to block sizes.
     [[nodiscard]] std::uint32_t used() const noexcept { return used_; }
     [[nodiscard]] std::uint32_t octets() const noexcept { return units_ << kUnitShift; }

@@ -14,7 +14,7 @@
 #include "abi/slot_ring.h"
 #include "base/prng.h"
 #include "client/ulc_upcall.h"
-#include "client/upcall.h"
+#include "client/waits/upcall.h"
 #include "tests/unit/client/fixture.h"
 
 // Polling in an upcall may allocate: libulc does not poll while the thread is inside the library of

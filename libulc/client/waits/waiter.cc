@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Implements ulc_wait(): spin, then yield, then sleep (Express §3.2).
+// Waits of waiter.h: spin, then yield, then sleep (Express §3.2).
 //
 // While the application polls or spins here it promises to poll its ring, and the engine only
 // writes memory. ClientState::kAsleep revokes the promise; after that an engine that completes
@@ -29,31 +29,33 @@ constexpr unsigned kClosePollsShared = 2;
 
 // Polls a few times without asking for the time, which costs as much as a check of the ring.
 // Returns events like poll().
-int Endpoint::poll_closely() {
-    const bool embedded = hooks_.progress != nullptr;
+int Waiter::poll_closely() {
+    const bool embedded = endpoint_.hooks().progress != nullptr;
     const unsigned polls = ladder_.shares_its_core(waited_at_) ? kClosePollsShared
                            : embedded                          ? kClosePollsEmbedded
                                                                : kClosePollsDaemon;
     for (unsigned n = 0; n < polls; ++n) {
-        const int events = poll();
+        const int events = endpoint_.poll();
         if (events != 0) return events;
         if (!embedded) pause_core();  // an engine's round is pause enough
     }
     return 0;
 }
 
-int Endpoint::wait(Nanos timeout) {
+int Waiter::wait(Nanos timeout) {
+    const Hooks& hooks = endpoint_.hooks();
     ladder_.busy();
     for (Nanos deadline = -1;;) {
         const int events = poll_closely();
         if (events != 0) return events > 0 ? ULC_OK : -events;
-        const Nanos now = hooks_.now(hooks_.context);
+        const Nanos now = hooks.now(hooks.context);
         waited_at_ = now;
         if (deadline < 0)
             deadline = timeout >= kNever - now ? kNever : now + std::max<Nanos>(timeout, 0);
         if (now >= deadline) return ULC_ERR_TIMEOUT;
-        if (hooks_.engine_alive != nullptr && now - looked_at_ >= kLookApart) look_at_engine(now);
-        if (empty_polls_ < kClosePollsEmbedded && hooks_.progress != nullptr) ladder_.moved(now);
+        endpoint_.look_at_engine(now, kLookApart);
+        if (endpoint_.empty_polls() < kClosePollsEmbedded && hooks.progress != nullptr)
+            ladder_.moved(now);
         switch (ladder_.idle(now)) {
             case IdleLadder::Step::kSpin:
                 break;
@@ -67,43 +69,44 @@ int Endpoint::wait(Nanos timeout) {
     }
 }
 
-void Endpoint::yield(Nanos now) {
-    published_at_yield_ = submitter_.published();
-    if (hooks_.yield == nullptr) return;
-    hooks_.yield(hooks_.context);
-    ladder_.yielded(now, hooks_.now(hooks_.context));
+void Waiter::yield(Nanos now) {
+    const Hooks& hooks = endpoint_.hooks();
+    published_at_yield_ = endpoint_.published();
+    if (hooks.yield == nullptr) return;
+    hooks.yield(hooks.context);
+    ladder_.yielded(now, hooks.now(hooks.context));
+}
+
+void Waiter::before_leaving(bool waited) {
+    if (endpoint_.hooks().progress == nullptr) return yield_before_leaving();
+    if (endpoint_.engine_has_work(waited)) endpoint_.poll_aside();
 }
 
 // An engine that waits for this core cannot take the submissions before the caller's time slice
 // ends, which is milliseconds if it computes; the receiver of that message would wait as long.
 // Rarely, since callers that continue to submit leave a wait every microsecond.
-void Endpoint::yield_before_leaving() {
-    if (submitter_.published() == published_at_yield_ || !ladder_.shares_its_core(waited_at_))
+void Waiter::yield_before_leaving() {
+    if (endpoint_.published() == published_at_yield_ || !ladder_.shares_its_core(waited_at_))
         return;
-    const Nanos now = hooks_.now(hooks_.context);
+    const Hooks& hooks = endpoint_.hooks();
+    const Nanos now = hooks.now(hooks.context);
     if (now < may_yield_at_) return;
     yield(now);
-    may_yield_at_ = hooks_.now(hooks_.context) + kYieldApart;
+    may_yield_at_ = hooks.now(hooks.context) + kYieldApart;
 }
 
-void Endpoint::sleep_once(Nanos left) {
-    if (hooks_.sleep == nullptr) return;
-    announce_awaited();
-    abi::EndpointControl& control = region_.control();
-    const bool naps = hooks_.progress != nullptr || (near_ != nullptr && near_->has_receivers());
+void Waiter::sleep_once(Nanos left) {
+    const Hooks& hooks = endpoint_.hooks();
+    if (hooks.sleep == nullptr) return;
+    endpoint_.announce_awaited();
+    abi::EndpointControl& control = endpoint_.region().control();
+    const bool naps = hooks.progress != nullptr || endpoint_.has_near_receivers();
     const Nanos nap = naps ? kNap : kSleepMax;
     const std::uint32_t sequence = abi::client_going_to_sleep(control);
-    const bool nothing = !has_come() && control.closed.load(std::memory_order_acquire) == 0;
-    if (nothing) hooks_.sleep(hooks_.context, control.wake_sequence, sequence, std::min(left, nap));
+    if (!endpoint_.has_news())
+        hooks.sleep(hooks.context, control.wake_sequence, sequence, std::min(left, nap));
     abi::client_polls(control);
-    if (has_come()) return;
-    const int closed = control.closed.load(std::memory_order_acquire);
-    if (closed != 0) {
-        end(closed);
-    } else if (hooks_.engine_alive != nullptr && !hooks_.engine_alive(hooks_.context) &&
-               !has_come()) {
-        end(ULC_ERR_NO_ENGINE);
-    }
+    endpoint_.end_with_engine();
 }
 
 }  // namespace ulc::client

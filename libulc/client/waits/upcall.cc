@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Upcalls: the signal, the thread's list of endpoints that it concerns, and the promise of each.
-#include "client/upcall.h"
+#include "client/waits/upcall.h"
 
 #include <link.h>
 #include <sys/syscall.h>
@@ -161,10 +161,10 @@ void Upcall::on_signal(int number, siginfo_t* info, void* where) {
     const bool later = was_in_allocator(where);
     for (Upcall* upcall = first_of_thread; upcall != nullptr; upcall = upcall->next_) {
         if (later) {
-            if (upcall->endpoint_.computes()) upcall->repeat_later();
+            if (upcall->endpoint_.interrupts.computes()) upcall->repeat_later();
         } else {
             upcall->repeats_ = 0;
-            upcall->endpoint_.on_upcall();
+            upcall->endpoint_.interrupts.on_signal();
         }
     }
     if ((before_us.sa_flags & SA_SIGINFO) != 0) {
@@ -175,36 +175,39 @@ void Upcall::on_signal(int number, siginfo_t* info, void* where) {
     errno = kept;
 }
 
-int Endpoint::set_upcall(ulc_endpoint& self, ulc_upcall_handler handler, void* context) {
-    if (ended_ != 0 && handler != nullptr) return ended_;
-    if (hooks_.interrupts == nullptr) return ULC_ERR_UNSUPPORTED;
+Interrupts::~Interrupts() {
     static_cast<void>(promise(true));
-    if (upcall_ != nullptr) static_cast<void>(hooks_.interrupts(hooks_.context, false));
+    upcall_.reset();  // before the data that its signal handler uses
+}
+
+int Interrupts::set_handler(ulc_upcall_handler handler, void* context) {
+    const Hooks& hooks = endpoint_.hooks();
+    if (const int ended = endpoint_.ended(); ended != 0 && handler != nullptr) return -ended;
+    if (hooks.interrupts == nullptr) return ULC_ERR_UNSUPPORTED;
+    static_cast<void>(promise(true));
+    if (upcall_ != nullptr) static_cast<void>(hooks.interrupts(hooks.context, false));
     upcall_.reset();
     if (handler == nullptr) return ULC_OK;
-    upcall_.reset(new (std::nothrow) Upcall(self, handler, context));
+    upcall_.reset(new (std::nothrow) Upcall(endpoint_, handler, context));
     if (upcall_ == nullptr) return ULC_ERR_NO_MEMORY;
     if (!upcall_->ok()) {
         upcall_.reset();
         return ULC_ERR_SYSTEM;
     }
-    const int error = hooks_.interrupts(hooks_.context, true);
+    const int error = hooks.interrupts(hooks.context, true);
     if (error != 0) upcall_.reset();
     return error;
 }
 
-void Endpoint::arm_upcall(bool armed) noexcept {
+void Interrupts::arm(bool armed) noexcept {
+    abi::EndpointControl& control = endpoint_.region().control();
     if (armed) {
-        abi::client_going_to_compute(region_.control());
+        abi::client_going_to_compute(control);
     } else {
-        abi::client_polls(region_.control());
+        abi::client_polls(control);
     }
-    if (hooks_.computes != nullptr) hooks_.computes(hooks_.context, armed);
-}
-
-/// True if an event waits that only a poll takes.
-bool Endpoint::has_news() const noexcept {
-    return has_come() || region_.control().closed.load(std::memory_order_acquire) != 0;
+    const Hooks& hooks = endpoint_.hooks();
+    if (hooks.computes != nullptr) hooks.computes(hooks.context, armed);
 }
 
 // free_ is the right to use the endpoint while its thread computes. The one that takes it from true
@@ -214,45 +217,46 @@ bool Endpoint::has_news() const noexcept {
 // that gives up the right sets free_ and then looks at missed_. Both orders are sequentially
 // consistent, so one of the two sees the other's store. Events from before the upcall was armed are
 // found by the look between arming and giving up the right: no other thread moves the cursor then.
-int Endpoint::promise(bool polls) noexcept {
+int Interrupts::promise(bool polls) noexcept {
     if (polls) {
+        const Hooks& hooks = endpoint_.hooks();
         polls_on_ = true;
         while (computing_.load(std::memory_order_relaxed) && !free_.exchange(false)) {
-            if (hooks_.yield != nullptr) hooks_.yield(hooks_.context);  // it is borrowed
+            if (hooks.yield != nullptr) hooks.yield(hooks.context);  // it is borrowed
         }
-        if (computing_.exchange(false, std::memory_order_relaxed)) arm_upcall(false);
+        if (computing_.exchange(false, std::memory_order_relaxed)) arm(false);
         return ULC_OK;
     }
     if (upcall_ == nullptr) return ULC_ERR_INVALID;
     if (computing_.load(std::memory_order_relaxed)) return ULC_OK;
-    before_leaving(false);
-    if (ended_ != 0) return ended_;
-    if (events_aside_ > 0 || has_come()) return ULC_ERR_AGAIN;
+    endpoint_.waiter.before_leaving(false);
+    if (const int ended = endpoint_.ended(); ended != 0) return -ended;
+    if (endpoint_.has_news()) return ULC_ERR_AGAIN;
     missed_.store(false);
     computing_.store(true, std::memory_order_relaxed);
-    arm_upcall(true);
-    bool again = has_news();
+    arm(true);
+    bool again = endpoint_.has_news();
     if (!again) {
         free_.store(true);
         again = missed_.load() && free_.exchange(false);
     }
     if (!again) return ULC_OK;
     computing_.store(false, std::memory_order_relaxed);
-    arm_upcall(false);
+    arm(false);
     return ULC_ERR_AGAIN;
 }
 
-bool Endpoint::borrow() noexcept {
+bool Interrupts::borrow() noexcept {
     if (!free_.exchange(false)) return false;
-    arm_upcall(false);
+    arm(false);
     return true;
 }
 
-void Endpoint::give_back(bool interrupt) noexcept {
-    before_leaving(false);
-    arm_upcall(true);
+void Interrupts::give_back(bool interrupt) noexcept {
+    endpoint_.waiter.before_leaving(false);
+    arm(true);
     const pid_t thread = upcall_->thread();
-    const bool wanted = interrupt || ended_ != 0 || events_aside_ > 0 || has_news();
+    const bool wanted = interrupt || endpoint_.ended() != 0 || endpoint_.has_news();
     free_.store(true);
     if (!wanted && !missed_.load()) return;
     missed_.store(true);
@@ -261,11 +265,13 @@ void Endpoint::give_back(bool interrupt) noexcept {
 
 // In the signal handler of the endpoint's thread. The signal may be of another endpoint, or of an
 // upcall that was made before the thread promised to poll again: then nothing is done.
-void Endpoint::on_upcall() {
-    const bool alive = hooks_.take_interrupt == nullptr || hooks_.take_interrupt(hooks_.context);
+void Interrupts::on_signal() {
+    const Hooks& hooks = endpoint_.hooks();
+    const bool alive = hooks.take_interrupt == nullptr || hooks.take_interrupt(hooks.context);
     if (!computing_.load(std::memory_order_relaxed)) return;
     const auto armed = static_cast<std::uint32_t>(abi::ClientState::kComputing);
-    const bool is_armed = region_.control().client_state.load(std::memory_order_acquire) == armed;
+    const abi::EndpointControl& control = endpoint_.region().control();
+    const bool is_armed = control.client_state.load(std::memory_order_acquire) == armed;
     if (alive && is_armed && !missed_.load()) return;
     while (!free_.exchange(false)) {
         missed_.store(true);
@@ -273,11 +279,10 @@ void Endpoint::on_upcall() {
     }
     for (;;) {
         computing_.store(false, std::memory_order_relaxed);
-        arm_upcall(false);
-        int events = poll();
-        if (events == 0 && region_.control().closed.load(std::memory_order_acquire) != 0)
-            on_empty_poll();
-        if (!alive && events <= 0) end(ULC_ERR_NO_ENGINE);
+        arm(false);
+        const int events = endpoint_.poll();
+        if (events == 0) endpoint_.end_if_closed();
+        if (!alive && events <= 0) endpoint_.end(ULC_ERR_NO_ENGINE);
         polls_on_ = false;
         upcall_->run();
         if (events < 0 || polls_on_ || promise(false) != ULC_ERR_AGAIN) return;
