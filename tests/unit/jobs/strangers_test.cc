@@ -167,12 +167,12 @@ TEST_F(Strangers, frames_with_our_address_cost_the_same_whatever_jobs_there_are)
 // The keys of ended jobs are kept, and each is found.
 TEST_F(Strangers, an_ended_job_is_known_until_others_have_ended) {
     bus.add(1);
-    constexpr unsigned kEnded = 100;
+    constexpr unsigned kEnded = 70;
     for (unsigned n = 0; n < kEnded; ++n) {
         bus.must_join(bus.node(1), Rank{0}, std::uint16_t{1}, kEndpoint, "ended",
                       static_cast<std::uint8_t>(n + 1));
         bus.leave(bus.node(1), kEndpoint, wire::LeaveReason::kLeft);
-        bus.run(kSecond);
+        bus.run(200 * kMillisecond);
     }
     const auto answered = [&](unsigned n) {
         wire::Nonce secret;
