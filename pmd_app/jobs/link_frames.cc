@@ -163,14 +163,15 @@ void Links::on_unlinked(const wire::LinkView& view, Ends& ends, const Ref& ref, 
 }
 
 void Links::on_hint(const wire::LinkView& view, const Mac& source, Nanos now) {
-    const auto there = by_peer_.find(key_of(0, source, view.from));
-    if (there.empty()) return;
+    if (!has_peer(source, view.from)) return;
     if (!answers_limit_.take(now, config_.answers_per_second))
         return counters_.add(Counter::answers_limited);
-    for (const Ref& ref : there) {
+    const NodeLinks& links = nodes_.find(source)->second;
+    for (auto at = first_of(links, view.from, 0); at != links.end() && at->peer == view.from;
+         ++at) {
+        const Ref ref = at->ref;
         LinkEnd& end = *end_of(ref);
         if (end.state != State::kUp || end.self != view.slot) continue;
-        if (end.mac != source || end.peer != view.from) continue;
         end.says_confirm = true;
         speak(ref, end);
     }

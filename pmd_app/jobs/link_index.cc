@@ -1,41 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds links by the endpoints that they join (jobs/links.h): the work for a frame does not grow
-// with the number of links.
+// Finds links by the endpoints that they join (jobs/links.h). The work for a frame grows with the
+// logarithm of the number of a node's links.
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <iterator>
 
+#include "base/check.h"
 #include "jobs/links.h"
 
 namespace ulc::engine {
 
+Links::NodeLinks::const_iterator Links::first_of(const NodeLinks& links, Handle peer,
+                                                 Handle endpoint) const noexcept {
+    const std::pair wanted(peer, endpoint);
+    return std::partition_point(links.begin(), links.end(), [&](const NodeLink& one) {
+        ++steps_;
+        return place_of(one) < wanted;
+    });
+}
+
 Links::Ref Links::find(const Ends& ends, const Mac& mac, Handle peer) const noexcept {
-    for (const Ref& ref : by_link_.find(key_of(ends.handle, mac, peer))) {
-        const LinkEnd& end = ends.slots[ref.slot];
-        if (ref.endpoint == ends.handle && end.mac == mac && end.peer == peer) return ref;
-    }
-    return {0, kNoRank};
-}
-
-std::uint64_t Links::key_of(Handle endpoint, const Mac& mac, Handle peer) const noexcept {
-    std::array<std::uint8_t, sizeof endpoint + sizeof mac + sizeof peer> name{};
-    std::memcpy(name.data(), &endpoint, sizeof endpoint);
-    std::memcpy(name.data() + sizeof endpoint, &peer, sizeof peer);
-    std::memcpy(name.data() + sizeof endpoint + sizeof peer, &mac, sizeof mac);
-    return hash_.of(name.data(), name.size());
-}
-
-void Links::add_to_index(const Ref& ref) {
-    const LinkEnd& end = *end_of(ref);
-    by_link_.add(key_of(ref.endpoint, end.mac, end.peer), ref);
-    by_peer_.add(key_of(0, end.mac, end.peer), ref);
+    const auto node = nodes_.find(mac);
+    if (node == nodes_.end()) return {0, kNoRank};
+    const auto at = first_of(node->second, peer, ends.handle);
+    const bool found = at != node->second.end() && place_of(*at) == std::pair(peer, ends.handle);
+    return found ? at->ref : Ref{0, kNoRank};
 }
 
 bool Links::has_peer(const Mac& mac, Handle peer) const noexcept {
-    return std::ranges::any_of(by_peer_.find(key_of(0, mac, peer)), [&](const Ref& ref) {
-        const LinkEnd& end = *end_of(ref);
-        return end.mac == mac && end.peer == peer;
-    });
+    const auto node = nodes_.find(mac);
+    if (node == nodes_.end()) return false;
+    const auto at = first_of(node->second, peer, 0);
+    return at != node->second.end() && at->peer == peer;
+}
+
+void Links::list(const Ref& ref) {
+    const LinkEnd& end = *end_of(ref);
+    NodeLinks& links = nodes_[end.mac];
+    auto at = first_of(links, end.peer, ref.endpoint);
+    while (at != links.end() && place_of(*at) == std::pair(end.peer, ref.endpoint))
+        ++at;
+    links.insert(at, {end.peer, ref});
+}
+
+void Links::unlist(const Ref& ref) {
+    const LinkEnd& end = *end_of(ref);
+    const auto node = nodes_.find(end.mac);
+    ULC_CHECK(node != nodes_.end());
+    NodeLinks& links = node->second;
+    auto at = first_of(links, end.peer, ref.endpoint);
+    while (at != links.end() && at->ref != ref)
+        ++at;
+    ULC_CHECK(at != links.end());
+    links.erase(at);
+    if (links.empty()) nodes_.erase(node);
 }
 
 }  // namespace ulc::engine

@@ -9,13 +9,7 @@
 namespace ulc::engine {
 
 Links::Links(const LinksConfig& config, Liveness& liveness, Counters& counters)
-    : config_(config),
-      liveness_(liveness),
-      counters_(counters),
-      prng_(config.seed),
-      hash_(config.seed ^ 1U),
-      by_link_(config.seed ^ 2U),
-      by_peer_(config.seed ^ 3U) {}
+    : config_(config), liveness_(liveness), counters_(counters), prng_(config.seed) {}
 
 // ------------------------------------------------------------------------------ lookups
 
@@ -90,8 +84,7 @@ Result<Rank> Links::take_slot(Ends& ends, const Mac& mac, Handle peer, std::uint
     end.incarnation = incarnation;
     end.ours = new_id();
     end.in = Seq{static_cast<std::uint32_t>(prng_.next())};
-    nodes_[mac].push_back({ends.handle, static_cast<Rank>(slot)});
-    add_to_index({ends.handle, static_cast<Rank>(slot)});
+    list({ends.handle, static_cast<Rank>(slot)});
     return static_cast<Rank>(slot);
 }
 
@@ -108,12 +101,7 @@ void Links::unwatch(LinkEnd& end) {
 
 void Links::detach(Ends& ends, Rank slot) {
     LinkEnd& end = ends.slots[slot];
-    const auto node = nodes_.find(end.mac);
-    ULC_CHECK(node != nodes_.end());
-    std::erase(node->second, Ref{ends.handle, slot});
-    by_link_.remove(key_of(ends.handle, end.mac, end.peer), Ref{ends.handle, slot});
-    by_peer_.remove(key_of(0, end.mac, end.peer), Ref{ends.handle, slot});
-    if (node->second.empty()) nodes_.erase(node);
+    unlist({ends.handle, slot});
     unwatch(end);
     if (end.state == State::kQueued) --ends.queued;
     if (end.state == State::kCalling) --ends.calls;
@@ -328,8 +316,8 @@ void Links::peer_died(Handle endpoint, Rank slot, Nanos now) {
 void Links::on_verdict(const NodeVerdict& verdict, Nanos now) {
     const auto node = nodes_.find(verdict.mac);
     if (node == nodes_.end()) return;
-    const std::vector<Ref> there = node->second;  // ends leave the list as they end
-    for (const Ref& ref : there) {
+    const NodeLinks there = node->second;  // ends leave the list as they end
+    for (const auto& [peer, ref] : there) {
         Ends* ends = ends_of(ref.endpoint);
         if (ends == nullptr) continue;
         const LinkEnd& end = ends->slots[ref.slot];
@@ -362,7 +350,7 @@ void Links::on_verdict(const NodeVerdict& verdict, Nanos now) {
 bool Links::question(const Mac& mac, wire::NodeBody& ping) {
     const auto node = nodes_.find(mac);
     if (node == nodes_.end()) return false;
-    const Ref ref = node->second[turn_++ % node->second.size()];
+    const Ref ref = node->second[turn_++ % node->second.size()].ref;
     LinkEnd& end = *end_of(ref);
     ping.theirs = end.peer;
     if (end.state == State::kUp) {
@@ -475,10 +463,13 @@ void Links::check_invariants() const {
     for (const auto& [mac, there] : nodes_) {
         ULC_CHECK(!there.empty());
         alive -= there.size();
-        for (const Ref& ref : there)
-            ULC_CHECK(end_of(ref)->alive() && end_of(ref)->mac == mac);
+        for (const auto& [peer, ref] : there) {
+            const LinkEnd& end = *end_of(ref);
+            ULC_CHECK(end.alive() && end.mac == mac && end.peer == peer);
+        }
+        ULC_CHECK(std::ranges::is_sorted(there, {}, place_of));
     }
-    ULC_CHECK(alive == 0 && by_peer_.size() <= by_link_.size());
+    ULC_CHECK(alive == 0);
 }
 
 }  // namespace ulc::engine

@@ -30,6 +30,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/bounded.h"
@@ -37,7 +38,6 @@
 #include "base/error.h"
 #include "base/growing_ring.h"
 #include "base/prng.h"
-#include "base/tables/keyed_lists.h"
 #include "base/units.h"
 #include "jobs/liveness.h"
 #include "wire/link.h"
@@ -204,10 +204,8 @@ public:
     /// No peer is to be told anything.
     [[nodiscard]] bool drained() const noexcept { return closing_ == 0 && answers_.empty(); }
     void check_invariants() const;
-    /// Returns how many places and ends all searches have visited, for tests.
-    [[nodiscard]] std::uint64_t steps() const noexcept {
-        return by_link_.steps() + by_peer_.steps();
-    }
+    /// Returns how many ends all searches have visited, for tests.
+    [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
     void fields(state::Archive& archive);
 
 private:
@@ -232,6 +230,15 @@ private:
         friend bool operator==(const Ref&, const Ref&) = default;
         void fields(state::Archive& archive);
     };
+    /// A link to an endpoint of a node. A node's are in the order of peer, endpoint, beginning.
+    struct NodeLink {
+        Handle peer = 0;
+        Ref ref;
+    };
+    using NodeLinks = std::vector<NodeLink>;
+    static std::pair<Handle, Handle> place_of(const NodeLink& one) noexcept {
+        return {one.peer, one.ref.endpoint};
+    }
     struct Answer {
         Mac to;
         wire::LinkBody body;
@@ -258,9 +265,11 @@ private:
                                          std::uint32_t incarnation);
     /// Returns the link of an endpoint here to that endpoint there; slot kNoRank: none.
     [[nodiscard]] Ref find(const Ends& ends, const Mac& mac, Handle peer) const noexcept;
-    /// Key of the link of `endpoint`; 0: of all links to that endpoint there.
-    [[nodiscard]] std::uint64_t key_of(Handle endpoint, const Mac& mac, Handle peer) const noexcept;
-    void add_to_index(const Ref& ref);
+    /// Returns the first link to that endpoint there of `endpoint`, or of one after it.
+    [[nodiscard]] NodeLinks::const_iterator first_of(const NodeLinks& links, Handle peer,
+                                                     Handle endpoint) const noexcept;
+    void list(const Ref& ref);
+    void unlist(const Ref& ref);
     [[nodiscard]] Result<Rank> queue_call(Ends& ends, const wire::LinkAddress& address,
                                           Nanos deadline);
     void start_calls(Ends& ends, Nanos now);
@@ -314,10 +323,8 @@ private:
     Counters& counters_;
     Prng prng_;
     std::unordered_map<Handle, std::unique_ptr<Ends>> endpoints_;
-    std::map<Mac, std::vector<Ref>> nodes_;  ///< ends that are alive, by the peer's node
-    KeyedHash hash_;
-    KeyedLists<Ref> by_link_;                    ///< the same, by both endpoints
-    KeyedLists<Ref> by_peer_;                    ///< the same, by the peer
+    std::map<Mac, NodeLinks> nodes_;  ///< ends that are alive, by the peer's node
+    mutable std::uint64_t steps_ = 0;
     GrowingRing<Ref> due_;                       ///< ends that speak, in turn
     GrowingRing<Ref> local_due_;                 ///< the same, to peers of this engine
     GrowingRing<wire::LinkBody> local_answers_;  ///< to them

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A hash table from 64-bit keys to short lists of values, and a hash that makes such keys of names
-// that strangers choose. Used by the tables of jobs and links (jobs/).
+// that strangers choose. Used by the index of jobs (jobs/).
 //
 // Keys are hashes, so a list may have values of another name: the caller compares. A list has its
 // values in the order in which they were added. The work of a search does not grow with the number

@@ -63,12 +63,17 @@ void Links::Lookup::fields(state::Archive& archive) {
 }
 
 void Links::fields(state::Archive& archive) {
-    std::vector<std::pair<Mac, std::vector<Ref>>> by_node(nodes_.begin(), nodes_.end());
+    std::vector<std::pair<Mac, std::vector<Ref>>> by_node;
+    for (const auto& [mac, there] : nodes_) {
+        by_node.emplace_back(mac, std::vector<Ref>{});
+        for (const NodeLink& link : there)
+            by_node.back().second.push_back(link.ref);
+    }
     ULC_STATE(archive, Links, 2,
               (prng_, due_, local_due_, local_answers_, waiting_, events_, answers_, answers_limit_,
                lookups_, lookups_limit_, turn_, timer_),
-              (config_, liveness_, counters_, endpoints_, nodes_, hash_, by_link_, by_peer_,
-               published_, lookups_due_, closing_));
+              (config_, liveness_, counters_, endpoints_, nodes_, steps_, published_, lookups_due_,
+               closing_));
     archive.values(config_.incarnation, by_node);
     std::vector<Handle> handles;  // in order
     for (const auto& [handle, ends] : endpoints_)
@@ -88,26 +93,27 @@ void Links::fields(state::Archive& archive) {
                             "two endpoints are published under one name");
     }
     if (archive.exporting() || !archive.ok()) return;
-    nodes_ = {by_node.begin(), by_node.end()};
+    nodes_.clear();
+    for (const auto& [mac, there] : by_node)
+        for (const Ref& ref : there) {
+            const LinkEnd* end = end_of(ref);
+            if (!archive.require(end != nullptr && end->mac == mac, "a link is of no endpoint"))
+                return;
+            list(ref);
+        }
     lookups_due_ = static_cast<std::size_t>(std::ranges::count_if(lookups_, &Lookup::due));
     archive.require(
         std::ranges::all_of(lookups_, [this](const Lookup& of) { return has(of.endpoint); }),
         "a lookup is of no endpoint");
     archive.require(answers_.size() <= kLinkAnswersMax && ends_are_listed(),
                     "the links of a node are not those of its endpoints");
-    if (!archive.ok()) return;
-    by_link_.clear();
-    by_peer_.clear();
-    for (const auto& [mac, there] : nodes_)
-        for (const Ref& ref : there)
-            add_to_index(ref);
 }
 
 /// Each end that is alive is listed once, with its node.
 bool Links::ends_are_listed() const {
     std::set<std::pair<Handle, Rank>> listed;
     for (const auto& [mac, there] : nodes_) {
-        for (const Ref& ref : there) {
+        for (const auto& [peer, ref] : there) {
             const LinkEnd* end = end_of(ref);
             if (end == nullptr || !end->alive() || end->mac != mac || end->ours == 0 ||
                 !listed.emplace(ref.endpoint, ref.slot).second)
