@@ -83,11 +83,12 @@ int echo(JobLink& link, const PingOptions& options) {
 
 void print_table(const std::vector<PingResult>& results, const PingOptions& options) {
     fmt::print("{} round trips of {} octets from rank 0, µs:\n", options.count, options.octets);
-    fmt::print("{:>6} {:>10} {:>10} {:>10} {:>10}\n", "rank", "min", "median", "p99", "max");
+    fmt::print("{:>6} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "rank", "min", "median", "p99",
+               "p99.99", "max");
     for (const auto& r : results) {
-        fmt::print("{:>6} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}{}\n", r.rank, r.quantile(0),
-                   r.quantile(0.5), r.quantile(0.99), r.quantile(1),
-                   r.wrong == 0 ? "" : fmt::format("   {} ANSWERS WRONG", r.wrong));
+        fmt::print("{:>6} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}{}\n", r.rank,
+                   r.quantile(0), r.quantile(0.5), r.quantile(0.99), r.quantile(0.9999),
+                   r.quantile(1), r.wrong == 0 ? "" : fmt::format("   {} ANSWERS WRONG", r.wrong));
     }
 }
 
@@ -98,6 +99,7 @@ void print_json(const std::vector<PingResult>& results, const PingOptions& optio
                                 {"min", r.quantile(0)},
                                 {"median", r.quantile(0.5)},
                                 {"p99", r.quantile(0.99)},
+                                {"p99.99", r.quantile(0.9999)},
                                 {"max", r.quantile(1)},
                                 {"wrong", r.wrong}});
     }
