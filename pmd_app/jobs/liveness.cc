@@ -22,6 +22,9 @@ constexpr std::uint8_t kPingsCountMax = 255;
 constexpr Nanos kPatience = 4;
 /// A dead node is reported again when its silence has grown by this part of it.
 constexpr Nanos kReportsAgain = 16;
+/// An engine that returns from an absence pings each node so often, that far apart.
+constexpr std::uint8_t kAnnouncements = 4;
+constexpr Nanos kAnnounceGap = kMillisecond;
 /// Hints make this engine ask a node no more often than this.
 constexpr Nanos kAskGap = kMillisecond;
 
@@ -341,7 +344,16 @@ void Liveness::note_answer(Node& node, Nanos now) noexcept {
 Nanos Liveness::silence_of(const Node& node, Nanos now) const noexcept {
     const bool deaf = node.asked >= std::max(config_.deaf_pings, config_.pings_min);
     const bool mute = node.last_ping > node.last_heard && node.pings >= config_.pings_min;
-    return std::max(deaf ? now - node.asked_since : 0, mute ? now - node.last_heard : 0);
+    return std::max(deaf ? now - node.asked_since : 0, mute ? unheard(node, now) : 0);
+}
+
+/// Excuses the node for the time for which this engine was away itself.
+void Liveness::excuse(Node& node, Nanos away, Nanos now) const noexcept {
+    if (node.waits_since != 0) node.waits_since = std::min(now, node.waits_since + away);
+    if (node.asked > 0) node.asked_since = std::min(now, node.asked_since + away);
+    if (node.last_heard >= node.excused_at) node.excused = 0;
+    if (node.last_heard <= sweep_at_) node.excused += std::min(away, now - node.last_heard);
+    node.excused_at = now;
 }
 
 void Liveness::sweep(std::uint32_t slot, Nanos now) {
@@ -352,7 +364,9 @@ void Liveness::sweep(std::uint32_t slot, Nanos now) {
     const bool silent = silence >= config_.node_idle;
     const bool asked = node.last_ping > node.last_heard;  // and not answered
     const Nanos wait = silent || node.asked > 0 ? ping_wait() : config_.node_dead / 2;
-    if ((asked || !silent) && now - node.last_ping < wait) return;
+    const bool announces =
+        announcements_ == kAnnouncements || (announcements_ > 0 && node.asked > 0);
+    if (!announces && (asked || !silent) && now - node.last_ping < wait) return;
     const Nanos unanswered = silence_of(node, now);
     if (unanswered < node.reported) node.reported = 0;  // it came back
     if (unanswered >= patience_with(node, now) &&
@@ -381,12 +395,14 @@ void Liveness::on_timer(Nanos now) {
     if (now < sweep_at_) return;
     const Nanos away = now - sweep_at_;  // this engine
     note_own_absence(away, now);
+    if (away >= config_.node_idle) announcements_ = kAnnouncements;
     for (const std::uint32_t slot : by_mac_) {
-        Node& node = nodes_[slot];
-        if (node.waits_since != 0) node.waits_since = std::min(now, node.waits_since + away);
+        excuse(nodes_[slot], away, now);
         sweep(slot, now);
     }
-    sweep_at_ = by_mac_.empty() ? kNever : now + sweep_wait();
+    if (announcements_ > 0) --announcements_;
+    const Nanos wait = announcements_ > 0 ? kAnnounceGap : sweep_wait();
+    sweep_at_ = by_mac_.empty() ? kNever : now + wait;
 }
 
 bool Liveness::next_dead(NodeVerdict& verdict) noexcept {

@@ -11,8 +11,9 @@
 // was away for a second comes back. An absence counts half as much every forget_wait. A job may
 // have more patience (15 s for MPI): its ranks go on, so a dead node with live ranks is asked on,
 // and reported again each time that its silence has grown by a sixteenth. The time for which this
-// engine was away itself does not count. A long one is kept for forget_wait, since it explains why
-// others end this node's ranks then.
+// engine was away itself does not count against others. A long one is kept for forget_wait, since
+// it explains why others end this node's ranks then. An engine that returns from one pings all
+// nodes, up to four times in 3 ms, so that a node that is about to judge hears it.
 //
 // An answer that carries another incarnation than the roster's says that the engine died and
 // another one runs there. GONE says the same of one endpoint. EXPELLED says that one here is held
@@ -25,6 +26,7 @@
 // thread only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -129,7 +131,8 @@ public:
     [[nodiscard]] bool is_silent(NodeIndex node, Nanos patience, Nanos now) const noexcept {
         const std::size_t slot = node & kNodeSlotMask;
         if (slot >= nodes_.size() || nodes_[slot].index != node) return true;
-        const Nanos silence = now - nodes_[slot].last_heard;
+        // A sweep that is late shows that this engine was away, which no sweep has noted yet.
+        const Nanos silence = unheard(nodes_[slot], std::min(now, sweep_at_));
         return silence >= patience && silence >= patience_with(nodes_[slot], now);
     }
     /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame
@@ -186,6 +189,8 @@ private:
         Nanos last_heard = 0;
         Nanos last_ping = 0;
         Nanos asked_since = 0;  ///< the first of those
+        Nanos excused = 0;      ///< this engine was away so long since it heard the node …
+        Nanos excused_at = 0;   ///< … as known at this time
         Nanos reported = 0;     ///< the silence at the latest report that it is dead; 0: none
         Nanos waits_since = 0;  ///< the first ping since it was last heard; 0: none
         Nanos absence = 0;      ///< how long it let one wait, as remembered at absence_at
@@ -216,6 +221,11 @@ private:
     [[nodiscard]] Nanos absence_of(const Node& node, Nanos now) const noexcept;
     [[nodiscard]] Nanos patience_with(const Node& node, Nanos now) const noexcept;
     [[nodiscard]] Nanos silence_of(const Node& node, Nanos now) const noexcept;
+    /// Returns for how long the node was not heard while this engine ran.
+    [[nodiscard]] static Nanos unheard(const Node& node, Nanos now) noexcept {
+        return now - node.last_heard - (node.last_heard >= node.excused_at ? 0 : node.excused);
+    }
+    void excuse(Node& node, Nanos away, Nanos now) const noexcept;
     void note_answer(Node& node, Nanos now) noexcept;
     void note_own_absence(Nanos away, Nanos now) noexcept;
     /// True: an answer to one of the latest pings to that node.
@@ -246,7 +256,8 @@ private:
     std::size_t ended_next_ = 0;
     KeyedIndex ended_at_;  ///< places in that ring, by handle
     Nanos sweep_at_ = kNever;
-    Nanos own_absence_ = 0;  ///< the longest of this engine in forget_wait, ended at …
+    std::uint8_t announcements_ = 0;  ///< sweeps left that say that this engine returned
+    Nanos own_absence_ = 0;           ///< the longest of this engine in forget_wait, ended at …
     Nanos own_absence_at_ = 0;
 };
 

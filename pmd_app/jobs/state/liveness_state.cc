@@ -13,10 +13,11 @@ void RateLimit::fields(state::Archive& archive) {
 }
 
 void Liveness::Node::fields(state::Archive& archive) {
-    ULC_STATE(archive, Liveness::Node, 3,
-              (index, mac, ping_due, pings, asked, incarnation, ranks, last_heard, last_ping,
-               asked_since, reported, waits_since, absence, absence_at, token, ours, theirs),
-              ());
+    ULC_STATE(
+        archive, Liveness::Node, 4,
+        (index, mac, ping_due, pings, asked, incarnation, ranks, last_heard, last_ping, asked_since,
+         excused, excused_at, reported, waits_since, absence, absence_at, token, ours, theirs),
+        ());
 }
 
 void Liveness::Ended::fields(state::Archive& archive) {
@@ -29,10 +30,10 @@ void Liveness::Answer::fields(state::Archive& archive) {
 
 void Liveness::fields(state::Archive& archive) {
     const std::size_t ends = ended_.size();
-    ULC_STATE(archive, Liveness, 2,
+    ULC_STATE(archive, Liveness, 3,
               (incarnation_, prng_, nodes_, by_mac_, free_, ping_due_, dead_, generation_, answers_,
                strangers_, strangers_limit_, hints_limit_, ended_, ended_next_, sweep_at_,
-               own_absence_, own_absence_at_),
+               announcements_, own_absence_, own_absence_at_),
               (config_, own_, counters_, ended_at_));
     if (archive.exporting()) return;
     const auto in_use = [this](std::uint32_t slot) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "abi/endpoint_region.h"
@@ -27,6 +28,8 @@ inline Mac mac_of(unsigned node) {
 struct BusNode {
     unsigned number = 0;
     bool running = true;
+    bool keeps = false;  ///< its NIC holds the frames that come while it does not run
+    std::vector<std::vector<std::byte>> kept;
     JobsConfig config;
     Counters counters;
     std::unique_ptr<Jobs> jobs;
@@ -117,7 +120,10 @@ public:
         const Nanos end = now + span;
         for (;;) {
             for (const auto& node : nodes_) {
-                if (node->running) step(*node);
+                if (!node->running) continue;
+                for (const auto& octets : std::exchange(node->kept, {}))
+                    take(*node, octets);
+                step(*node);
             }
             if (until()) return true;
             Nanos next = frames_.empty() ? kNever : frames_.begin()->first;
@@ -171,6 +177,16 @@ public:
         ULC_CHECK(wire::parse(octets.data(), octets.size(), wire::kEtherTypeDefault, view) ==
                   Counter::kCount);
         to.jobs->on_frame(view, now);
+    }
+
+    /// Delivers to one node a frame of that source that asks and answers nothing.
+    void inject_echo(BusNode& to, const Mac& source) {
+        wire::NodeBody body{};
+        body.kind = wire::NodeKind::kPong;
+        body.incarnation = 1;
+        body.token = 1;
+        inject(to, source, wire::FrameType::kNode,
+               {reinterpret_cast<const std::byte*>(&body), sizeof body});
     }
 
     std::map<wire::JobKind, unsigned> kinds_sent;
@@ -232,7 +248,8 @@ private:
             const bool addressed =
                 to == kBroadcastMac || to == node->config.mac ||
                 std::find(node->further.begin(), node->further.end(), to) != node->further.end();
-            if (node.get() == &from || !addressed || !node->running) continue;
+            if (node.get() == &from || !addressed) continue;
+            if (!node->running && !node->keeps) continue;
             if (cut == &from || cut == node.get()) continue;
             const std::size_t length = octets.size() - sizeof(wire::EthernetHeader);
             const auto loses = [length](const auto& limits, unsigned number) {
@@ -253,17 +270,22 @@ private:
         while (!frames_.empty() && frames_.begin()->first <= now) {
             const Frame frame = frames_.begin()->second;
             frames_.erase(frames_.begin());
-            if (!frame.to->running) continue;
-            if (frame.octets.size() > sizeof(wire::EthernetHeader) + frame.to->config.mtu) {
-                ++too_long;
-                continue;
-            }
-            wire::FrameView view;
-            const Counter reason = wire::parse(frame.octets.data(), frame.octets.size(),
-                                               wire::kEtherTypeDefault, view);
-            ULC_CHECK(reason == Counter::kCount);
-            frame.to->jobs->on_frame(view, now);
+            if (frame.to->running)
+                take(*frame.to, frame.octets);
+            else if (frame.to->keeps)
+                frame.to->kept.push_back(frame.octets);
         }
+    }
+    void take(BusNode& node, const std::vector<std::byte>& octets) {
+        if (octets.size() > sizeof(wire::EthernetHeader) + node.config.mtu) {
+            ++too_long;
+            return;
+        }
+        wire::FrameView view;
+        const Counter reason =
+            wire::parse(octets.data(), octets.size(), wire::kEtherTypeDefault, view);
+        ULC_CHECK(reason == Counter::kCount);
+        node.jobs->on_frame(view, now);
     }
 
     Prng prng_;

@@ -77,6 +77,74 @@ TEST_P(Formed, the_absence_of_this_engine_is_not_that_of_others) {
     EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 2), 1U);
 }
 
+/// Node 1 is heard for that long, and answers nothing.
+void hear_node_1(JobBus& bus, Nanos time) {
+    for (const Nanos end = bus.now + time; bus.now < end; bus.run(50 * kMillisecond))
+        bus.inject_echo(bus.node(0), bus.node(1).config.mac);
+}
+
+// N-50
+TEST_P(Formed, a_node_is_not_judged_by_the_time_in_which_this_engine_was_away) {
+    JobBus bus(GetParam());
+    form(bus, 2);
+    take_away(bus, 0, 1700 * kMillisecond);
+    // Node 1 is away for a while when node 0 comes back.
+    take_away(bus, 1, 1500 * kMillisecond);
+    bus.run(kSecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 0U);
+    bus.node(1).running = false;
+    bus.run(6 * kSecond + 500 * kMillisecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 1U) << "it is, by the rest";
+}
+
+// N-50
+TEST_P(Formed, a_deaf_node_is_not_judged_by_the_time_in_which_this_engine_was_away) {
+    JobBus bus(GetParam());
+    form(bus, 2);
+    bus.node(1).running = false;
+    bus.run(300 * kMillisecond);
+    hear_node_1(bus, 500 * kMillisecond);
+    take_away(bus, 0, 1700 * kMillisecond);
+    hear_node_1(bus, 1100 * kMillisecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 0U);
+    hear_node_1(bus, kSecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 1U);
+}
+
+// N-50
+TEST_P(Formed, an_absence_of_this_engine_excuses_no_later_silence) {
+    JobBus bus(GetParam());
+    form(bus, 2);
+    take_away(bus, 0, 1700 * kMillisecond);
+    bus.run(kSecond);
+    hear_node_1(bus, 50 * kMillisecond);
+    bus.node(1).running = false;
+    bus.run(2150 * kMillisecond);
+    EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 1U);
+}
+
+// N-59
+TEST_P(Formed, an_engine_that_returns_just_before_the_verdict_is_heard) {
+    for (const bool keeps : {false, true}) {
+        SCOPED_TRACE(keeps ? "its NIC kept what came" : "its NIC lost what came");
+        unsigned deaths = 0;
+        constexpr unsigned kTrials = 50;
+        for (unsigned trial = 0; trial < kTrials; ++trial) {
+            JobBus bus(1000 * GetParam() + trial);
+            form(bus, 2);
+            bus.node(1).keeps = keeps;
+            bus.set_loss(0.2);
+            bus.node(1).running = false;
+            // Node 0 hears nothing from now on, and judges 2 s later.
+            bus.run(1990 * kMillisecond);
+            bus.node(1).running = true;
+            bus.run(kSecond);
+            deaths += static_cast<unsigned>(bus.node(0).count(JobEventKind::kPeerDied, 1));
+        }
+        EXPECT_LE(deaths, 1U) << "of " << kTrials;
+    }
+}
+
 // An engine tells its clients of an absence for which others may have ended their ranks.
 TEST_P(Formed, a_long_absence_of_this_engine_is_known_for_ten_seconds) {
     JobBus bus(GetParam());
