@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/prng.h"
+#include "tests/sim/check/talker.h"
 #include "tests/sim/cluster/events.h"
 #include "tests/sim/programs/oracle.h"
 
@@ -15,68 +16,7 @@ namespace {
 
 constexpr Nanos kIdle = 250 * kMillisecond;  ///< node_idle of the default configuration
 constexpr Nanos kSlack = 100 * kMillisecond;
-constexpr std::size_t kOctetsMax = 3000;
 constexpr char kJob[] = "liveness";
-
-/// Sends now and then to one peer or to all, and takes what comes.
-class Talker : public Program {
-public:
-    Talker(SimCluster& cluster, const LivenessScenario& scenario, std::size_t index)
-        : cluster_(cluster),
-          scenario_(scenario),
-          index_(index),
-          prng_(scenario.seed * 1000 + index),
-          talks_(prng_.chance(scenario.talkative)) {
-        sent.resize(scenario.ranks);
-        received.resize(scenario.ranks);
-    }
-    Nanos act(Nanos now) override {
-        RingClient& client = cluster_.client(index_);
-        client.poll();
-        for (const Message& message : client.messages)
-            ++received[message.source];
-        client.messages.clear();
-        if (!talks_ || now < send_at_) return talks_ ? send_at_ : kNever;
-        send_at_ = now + 1 +
-                   static_cast<Nanos>(prng_.below(2 * static_cast<std::uint64_t>(scenario_.think)));
-        say(client);
-        return send_at_;
-    }
-    void fall_silent() { talks_ = false; }
-    [[nodiscard]] bool holds_dead(std::size_t rank) const {
-        const std::vector<Rank>& died = cluster_.client(index_).peers_died;
-        return std::ranges::find(died, static_cast<Rank>(rank)) != died.end();
-    }
-    [[nodiscard]] bool all_done() const {
-        const RingClient& client = cluster_.client(index_);
-        return std::ranges::all_of(
-            cookies_, [&](std::uint32_t cookie) { return client.sends_done.contains(cookie); });
-    }
-
-    std::vector<std::uint64_t> sent;      ///< by rank
-    std::vector<std::uint64_t> received;  ///< by rank
-
-private:
-    void say(RingClient& client) {
-        const bool to_all = prng_.chance(0.3);
-        auto to = static_cast<Rank>(prng_.below(scenario_.ranks));
-        if (to == index_) to = static_cast<Rank>((to + 1U) % scenario_.ranks);
-        const std::size_t octets = 100 + prng_.below(kOctetsMax - 100);
-        const std::uint32_t cookie = client.cookie_next();
-        if (!client.send(to_all ? client.world : to, 1, Oracle::payload(1, octets))) return;
-        cookies_.push_back(cookie);
-        for (std::size_t rank = 0; rank < sent.size(); ++rank)
-            if (rank != index_ && (to_all || rank == to)) ++sent[rank];
-    }
-
-    SimCluster& cluster_;
-    const LivenessScenario& scenario_;
-    std::size_t index_;
-    Prng prng_;
-    bool talks_;
-    Nanos send_at_ = 0;
-    std::vector<std::uint32_t> cookies_;
-};
 
 void arm(SimCluster& cluster, const LivenessFault& fault, Nanos start) {
     cluster.at(start + fault.at, [&cluster, fault, start] {
@@ -108,10 +48,6 @@ void arm(SimCluster& cluster, const LivenessFault& fault, Nanos start) {
     });
 }
 
-std::string pair_text(std::size_t a, std::size_t b) {
-    return "ranks " + std::to_string(a) + " and " + std::to_string(b);
-}
-
 std::string disagreement(const SimCluster& cluster,
                          const std::vector<std::unique_ptr<Talker>>& talkers,
                          const LivenessScenario& scenario, bool deaths_allowed) {
@@ -129,24 +65,6 @@ std::string disagreement(const SimCluster& cluster,
                 return pair_text(a, b) + " disagree: only one holds the other for dead";
             if (dead && !deaths_allowed)
                 return pair_text(a, b) + ": dead, after a pause that was too short for it";
-        }
-    }
-    return {};
-}
-
-std::string unfinished(const SimCluster& cluster,
-                       const std::vector<std::unique_ptr<Talker>>& talkers) {
-    for (std::size_t a = 0; a < talkers.size(); ++a) {
-        if (cluster.gone(a)) continue;
-        if (!talkers[a]->all_done()) return "rank " + std::to_string(a) + " has a send that waits";
-        for (std::size_t b = 0; b < talkers.size(); ++b) {
-            if (cluster.gone(b)) continue;
-            const std::uint64_t sent = talkers[a]->sent[b];
-            const std::uint64_t got = talkers[b]->received[a];
-            const bool dead = talkers[a]->holds_dead(b);
-            if (got > sent || (!dead && got != sent))
-                return pair_text(a, b) + ": " + std::to_string(sent) + " sent, " +
-                       std::to_string(got) + " received" + (dead ? ", dead" : "");
         }
     }
     return {};
@@ -186,7 +104,9 @@ std::string check(SimCluster& cluster, const LivenessScenario& scenario, CheckRe
     cluster.net().faults().set({.loss = scenario.loss});
     std::vector<std::unique_ptr<Talker>> talkers;
     for (std::size_t rank = 0; rank < scenario.ranks; ++rank) {
-        talkers.push_back(std::make_unique<Talker>(cluster, scenario, rank));
+        talkers.push_back(std::make_unique<Talker>(cluster, 0, rank, scenario.ranks, scenario.think,
+                                                   scenario.talkative,
+                                                   scenario.seed * 1000 + rank));
         cluster.set_program(rank, talkers.back().get());
     }
     const Nanos start = cluster.now();

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/progress.h"
+#include "tests/sim/check/busy_run.h"
 #include "tests/sim/check/check_run.h"
 #include "tests/sim/check/liveness_run.h"
 #include "tests/sim/cli/commands.h"
@@ -43,22 +44,29 @@ std::string program_path() {
 
 /// recorder: nullptr: none.
 CheckResult run_seed(const CheckOptions& options, std::uint64_t seed, Recorder* recorder) {
+    if (options.busy) return run_busy(busy_scenario(seed), recorder);
     if (options.liveness) return run_liveness(liveness_scenario(seed), recorder);
     RandomScenario scenario = random_scenario(seed);
     scenario.cluster.recorder = recorder;
     return run_check(scenario);
 }
 
+std::string describe(const CheckOptions& options, std::uint64_t seed) {
+    if (options.busy) return busy_scenario(seed).describe();
+    if (options.liveness) return liveness_scenario(seed).describe();
+    return random_scenario(seed).describe();
+}
+
 void report(const CheckOptions& options, std::uint64_t seed, const std::string& error) {
     // A line of progress may be there.
     const bool on_terminal = isatty(STDOUT_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
-    std::string text =
-        std::string(on_terminal ? "\r\033[K" : "") + "seed " + std::to_string(seed) +
-        " FAILED: " + error + "\n" +
-        (options.liveness ? liveness_scenario(seed).describe() : random_scenario(seed).describe()) +
-        "  commit " ULC_SIM_COMMIT "; replay: " + program_path() + " check " +
-        (options.liveness ? "--liveness " : "") + "--first " + std::to_string(seed) +
-        " --seeds 1\n";
+    std::string text = std::string(on_terminal ? "\r\033[K" : "") + "seed " + std::to_string(seed) +
+                       " FAILED: " + error + "\n" + describe(options, seed) +
+                       "  commit " ULC_SIM_COMMIT "; replay: " + program_path() + " check " +
+                       (options.busy       ? "--busy "
+                        : options.liveness ? "--liveness "
+                                           : "") +
+                       "--first " + std::to_string(seed) + " --seeds 1\n";
     // One write, so that the workers' lines do not mix
     (void)!write(STDOUT_FILENO, text.data(), text.size());
 }

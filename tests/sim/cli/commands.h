@@ -14,7 +14,8 @@ struct CheckOptions {
     unsigned jobs = 1;
     bool verbose = false;  ///< a line for each seed
     bool liveness =
-        false;  ///< stopped nodes and wires that are never healed (check/liveness_run.h)
+        false;          ///< stopped nodes and wires that are never healed (check/liveness_run.h)
+    bool busy = false;  ///< nodes that lose their processor (check/busy_run.h)
 };
 int check_command(const CheckOptions& options);
 

@@ -29,6 +29,8 @@ int main(int argc, char** argv) {
                        "a line for each seed, with a digest of its frames");
     check_app.add_flag("--liveness", check.liveness,
                        "stopped nodes and wires that are never healed: both ends must agree");
+    check_app.add_flag("--busy", check.busy,
+                       "nodes that lose their processor: no job may end for it");
 
     RunOptions run;
     ulc::tools::Command run_app =

@@ -70,13 +70,14 @@ std::uint32_t RingClient::allocate(std::uint32_t octets, std::uint32_t cookie) {
 bool RingClient::submit(const SubmissionRecord& record) { return submissions_.push(record); }
 
 bool RingClient::join(std::string_view name, Rank own_rank, std::uint16_t job_size,
-                      std::uint8_t nonce) {
+                      std::uint8_t nonce, Nanos patience) {
     abi::JoinRequest request{};
     request.name_length = static_cast<std::uint16_t>(name.size());
     std::memcpy(request.name, name.data(), name.size());
     request.rank = own_rank;
     request.size = job_size;
     request.nonce[0] = nonce;
+    request.patience_ns = static_cast<std::uint64_t>(patience);
     const std::uint32_t at = allocate(sizeof request, kControlCookie);
     if (at == UINT32_MAX) return false;
     std::memcpy(region_.tx(at, sizeof request), &request, sizeof request);

@@ -55,8 +55,9 @@ public:
     /// Call after the engine admitted the region.
     RingClient(void* base, const abi::RegionLayout& layout, abi::Reach reach = abi::Reach::kRegion);
 
-    /// `nonce`: a launcher's, abbreviated; 0: by hand.
-    bool join(std::string_view name, Rank rank, std::uint16_t size, std::uint8_t nonce = 0);
+    /// `nonce`: a launcher's, abbreviated; 0: by hand. `patience`: as JoinRequest has it.
+    bool join(std::string_view name, Rank rank, std::uint16_t size, std::uint8_t nonce = 0,
+              Nanos patience = 0);
     /// Sends one record for the whole message. Up to 40 bytes go inline unless there is a subset.
     /// Payloads from kDirectMin on are sent from separate memory, which lives until then, if the
     /// engine reaches it. Returns false if there is no space.

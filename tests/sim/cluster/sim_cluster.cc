@@ -150,14 +150,14 @@ void SimCluster::set_program(std::size_t client, Program* program) {
 }
 
 bool SimCluster::form(std::size_t ranks, const std::function<std::uint16_t(std::size_t)>& place,
-                      Nanos limit, std::string name) {
+                      Nanos limit, std::string name, Nanos patience) {
     const std::size_t first = clients_.size();
     if (name.empty()) name = "job" + std::to_string(first);
     for (std::size_t n = 0; n < ranks; ++n)
         add_client(place(n));
     for (std::size_t n = 0; n < ranks; ++n) {
         if (!client(first + n).join(name, static_cast<Rank>(n), static_cast<std::uint16_t>(ranks),
-                                    config_.nonce))
+                                    config_.nonce, patience))
             return false;
         touch(clients_[first + n].node);
     }

@@ -81,9 +81,9 @@ public:
     void set_program(std::size_t client, Program* program);
     /// Adds new clients on nodes given by `place`, as ranks of one job, and runs until it is
     /// formed. Returns false if it did not form. `name`: that of the job; empty: a different one
-    /// each time.
+    /// each time. `patience`: of all ranks, as JoinRequest has it.
     bool form(std::size_t ranks, const std::function<std::uint16_t(std::size_t)>& place,
-              Nanos limit = 5 * kSecond, std::string name = {});
+              Nanos limit = 5 * kSecond, std::string name = {}, Nanos patience = 0);
     [[nodiscard]] RingClient& client(std::size_t index) { return *clients_[index].client; }
     [[nodiscard]] engine::EndpointId endpoint(std::size_t index) const {
         return clients_[index].endpoint;
