@@ -7,8 +7,13 @@
 // engine only compares its own readings, so a slow drift against CLOCK_MONOTONIC does no harm. Nor
 // does a counter that goes backwards, as after a virtual machine moved to another host: time
 // continues from the last reading. The wall clock is never read.
+//
+// Both the counter and CLOCK_MONOTONIC may stand still while the machine is suspended. So the clock
+// is compared with CLOCK_BOOTTIME every millisecond, and jumps ahead by the time that it missed. To
+// the engine this is an absence like any other (jobs/liveness.h).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
@@ -92,30 +97,61 @@ public:
     }
     /// Returns the time, which never goes backwards. Any thread may call.
     [[nodiscard]] Nanos now() noexcept {
-#if defined(__x86_64__)
-        if (nanos_per_tick_ != 0)
-            return correct(static_cast<Nanos>((Wide{__rdtsc()} * nanos_per_tick_) >> kShift));
-#endif
-        return monotonic_now();
+        const Nanos time = correct(reading());
+        if (time < compare_at_.load(std::memory_order_relaxed)) [[likely]]
+            return time;
+        const Nanos since_boot = boot_time();
+        return compare(time, since_boot, correct(reading()));
+    }
+    /// Compares the clock with the time since the machine started, suspended or not, which was read
+    /// between `before` and `after`. Returns the time.
+    [[nodiscard]] Nanos compare(Nanos before, Nanos since_boot, Nanos after) noexcept {
+        if (comparing_.test_and_set(std::memory_order_acquire)) return after;
+        // A thread that loses the processor between two readings sees too little, never too much.
+        const Nanos passed = since_boot - since_boot_;
+        const Nanos missed = passed - (after - compared_);
+        const bool slept = since_boot_ != 0 && missed >= std::max(kSuspendMin, passed / kDrift);
+        const Nanos jump = slept ? missed : 0;
+        if (jump > 0) ahead_.fetch_add(jump, std::memory_order_relaxed);
+        since_boot_ = since_boot;
+        compared_ = before + jump;
+        compare_at_.store(after + jump + kCompareApart, std::memory_order_relaxed);
+        comparing_.clear(std::memory_order_release);
+        return after + jump;
     }
     /// Returns the time of a reading of the counter, which may have gone backwards.
     [[nodiscard]] Nanos correct(Nanos reading) noexcept {
-        const Nanos last = last_.load(std::memory_order_relaxed);
+        const Nanos last = last_.load(std::memory_order_acquire);
         Nanos time = reading + ahead_.load(std::memory_order_relaxed);
         if (time < last) [[unlikely]] {
             // Counters of two cores may differ by less, and two threads may pass each other.
             if (last - time > kJump) ahead_.fetch_add(last - time, std::memory_order_relaxed);
             time = last;
         }
-        last_.store(time, std::memory_order_relaxed);
+        last_.store(time, std::memory_order_release);
         return time;
     }
 
 private:
     static constexpr Nanos kJump = kMillisecond;
+    static constexpr Nanos kCompareApart = kMillisecond;
+    static constexpr Nanos kSuspendMin = 100 * kMillisecond;
+    static constexpr Nanos kDrift = 50;  ///< the clocks differ by less than a fiftieth
     __extension__ using Wide = unsigned __int128;
     static constexpr unsigned kShift = 32;
 
+    [[nodiscard]] Nanos reading() const noexcept {
+#if defined(__x86_64__)
+        if (nanos_per_tick_ != 0)
+            return static_cast<Nanos>((Wide{__rdtsc()} * nanos_per_tick_) >> kShift);
+#endif
+        return monotonic_now();
+    }
+    [[nodiscard]] static Nanos boot_time() noexcept {
+        timespec now{};
+        clock_gettime(CLOCK_BOOTTIME, &now);
+        return now.tv_sec * kSecond + now.tv_nsec;
+    }
     [[nodiscard]] static bool tsc_is_invariant() noexcept {
 #if defined(__x86_64__)
         unsigned a = 0;
@@ -131,7 +167,11 @@ private:
 
     std::uint64_t nanos_per_tick_ = 0;  ///< times 2^32
     std::atomic<Nanos> last_{0};
-    std::atomic<Nanos> ahead_{0};  ///< time that the counter has lost by going backwards
+    std::atomic<Nanos> ahead_{0};  ///< time that the counter lost: backwards, or suspended
+    std::atomic<Nanos> compare_at_{0};
+    std::atomic_flag comparing_ = ATOMIC_FLAG_INIT;  ///< a thread uses the next two
+    Nanos since_boot_ = 0;                           ///< at the latest comparison; 0: none
+    Nanos compared_ = 0;                             ///< this clock's time then
 };
 
 }  // namespace ulc::daemon

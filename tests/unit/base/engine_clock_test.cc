@@ -43,5 +43,34 @@ TEST(EngineClock, ignores_the_small_differences_of_two_cores) {
     EXPECT_EQ(clock.correct(1100), 1100) << "the counter was taken for one that went backwards";
 }
 
+TEST(EngineClock, jumps_ahead_by_the_time_for_which_the_machine_was_suspended) {
+    EngineClock clock(0);
+    const auto tick = [&](Nanos reading, Nanos since_boot) {
+        return clock.compare(clock.correct(reading), since_boot, clock.correct(reading + 50));
+    };
+    EXPECT_EQ(tick(kSecond, 100 * kSecond), kSecond + 50) << "nothing to compare with yet";
+    EXPECT_EQ(tick(kSecond + kMillisecond, 100 * kSecond + kMillisecond),
+              kSecond + kMillisecond + 50);
+    // It stood still for 5 s.
+    const Nanos after = tick(kSecond + 2 * kMillisecond, 105 * kSecond + 2 * kMillisecond);
+    EXPECT_NEAR(static_cast<double>(after), 6.002e9, 1e3);
+    EXPECT_NEAR(static_cast<double>(clock.correct(kSecond + 3 * kMillisecond)), 6.003e9, 1e3);
+    // The counter began again at 0 meanwhile.
+    const Nanos reset = tick(0, 108 * kSecond + 3 * kMillisecond);
+    EXPECT_NEAR(static_cast<double>(reset), 9.003e9, 1e6);
+}
+
+TEST(EngineClock, takes_no_loss_of_the_processor_for_a_suspended_machine) {
+    EngineClock clock(0);
+    EXPECT_EQ(clock.compare(1000, 5 * kSecond, 1100), 1100);
+    // Before CLOCK_BOOTTIME is read, and behind it.
+    EXPECT_EQ(clock.compare(2000, 7 * kSecond, 2 * kSecond), 2 * kSecond);
+    EXPECT_EQ(clock.compare(2 * kSecond, 7 * kSecond, 4 * kSecond), 4 * kSecond);
+    EXPECT_EQ(clock.compare(4 * kSecond + 10, 9 * kSecond, 4 * kSecond + 20), 4 * kSecond + 20);
+    // Two clocks drift, here in a long nap.
+    EXPECT_EQ(clock.compare(104 * kSecond, 109 * kSecond + 500 * kMillisecond, 104 * kSecond),
+              104 * kSecond);
+}
+
 }  // namespace
 }  // namespace ulc::daemon
