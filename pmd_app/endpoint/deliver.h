@@ -185,10 +185,15 @@ public:
     [[nodiscard]] const RxArena& arena() const noexcept { return arena_; }
     /// Ranks of the job that began last.
     [[nodiscard]] std::size_t ranks() const noexcept { return index_.size(); }
+    /// Fails the process if a message has two destinations, if a block of the arena is lost or has
+    /// two owners, or if a count is wrong. O(sources + blocks).
+    void check_invariants() const;
     /// Writes or reads all but the client's own places for messages, of which there are none.
     void fields(state::Archive& archive);
 
 private:
+    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+
     /// A block for one packet that only its owners use, and that a client gives back at once.
     struct Reserve {
         std::uint32_t block = RxArena::kNone;

@@ -100,6 +100,8 @@ public:
     void fields(state::Archive& archive);
 
 private:
+    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+
     std::vector<Report> queue_;
     std::string failure_;
 };

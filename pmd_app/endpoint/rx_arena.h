@@ -70,8 +70,15 @@ public:
         const std::uint32_t at = offset >> shift_;
         return at < count_ && at << shift_ == offset && granules_[at].state == kLent;
     }
+    /// Returns how many blocks the engine holds. O(blocks).
+    [[nodiscard]] std::uint32_t held_blocks() const noexcept;
+    /// Fails the process if the blocks do not fill the arena, if a count or a bin is wrong, or if
+    /// two free blocks are neighbours. O(blocks).
+    void check_invariants() const;
 
 private:
+    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+
     enum State : std::uint8_t { kInterior = 0, kFree, kFreeTail, kHeld, kLent };
     struct Granule {
         std::uint16_t size;

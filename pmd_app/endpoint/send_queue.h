@@ -142,10 +142,16 @@ public:
     /// reference.
     [[nodiscard]] bool retry() const noexcept { return retry_; }
 
+    /// Fails the process if a record, an open message or a send that awaits its end does not fit
+    /// the others. O(capacity).
+    void check_invariants() const;
+
     /// Writes or reads. Reading takes references of the pool, also after a failure.
     void fields(state::Archive& archive, const abi::Region& region, const SegmentPool& pool);
 
 private:
+    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+
     enum class State : std::uint8_t { kQueued, kAnswer, kDone };
     friend constexpr State last_value(State) { return State::kDone; }
     static constexpr std::uint8_t kNoMessage = 0xff;

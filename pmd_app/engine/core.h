@@ -151,6 +151,8 @@ public:
     /// Drops the report of the end of a peer that its client does not know.
     void drop_end_of(Rank rank) noexcept { reports_.drop_end_of(rank); }
     void drop_reports_for_leave() noexcept { reports_.drop_for_leave(); }
+    /// Fails the process if an invariant of an admitted endpoint is broken between two rounds.
+    void check_invariants() const;
 
     void charge(const Claimant& claimant) noexcept {
         octets = claimant.octets;
@@ -173,6 +175,8 @@ public:
     }
 
 private:
+    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+
     static constexpr std::uint8_t bits(Work work) noexcept {
         return static_cast<std::uint8_t>(work);
     }

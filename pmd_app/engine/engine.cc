@@ -369,11 +369,35 @@ bool Engine::drained() const noexcept {
            });
 }
 
+// A mark that is missing is a wait without end.
+void Endpoint::check_invariants() const {
+    const std::size_t ranks = member == nullptr ? 0 : member->size();
+    ULC_CHECK((work_ & ~bits(kAllWork)) == 0);
+    reports_.check_invariants(ranks);
+    sends.check_invariants();
+    deliverer->check_invariants();
+    ULC_CHECK(!taking || reachable);
+    ULC_CHECK(reachable || (state != EndpointState::kOpen && state != EndpointState::kLeaving));
+    const bool ends = state == EndpointState::kLeaving || state == EndpointState::kLingering;
+    ULC_CHECK((reports_.empty() && removing.empty() && !ends) || has(Work::kControl));
+    if (member == nullptr) {
+        ULC_CHECK(timer == kNever && groups.empty());
+        return;
+    }
+    member->check_invariants();
+    ULC_CHECK(nodes.size() == ranks && gone.size() == ranks && deliverer->ranks() == ranks);
+    ULC_CHECK(links == nullptr || links->slots.size() == ranks);
+    ULC_CHECK(!member->has_tx() || has(Work::kTransmit));
+    ULC_CHECK(timer <= member->next_timer() || has(Work::kSettle));
+}
+
 void Engine::check_invariants() const {
     for (const Endpoint* endpoint : core_->active)
-        if (endpoint->member != nullptr) endpoint->member->check_invariants();
-    for (const auto& net : core_->nets)
-        std::as_const(net->jobs).links().check_invariants();
+        endpoint->check_invariants();
+    for (const auto& net : core_->nets) {
+        net->jobs.check_invariants();
+        net->transmitter.check_invariants();
+    }
     if (core_->quiet_until != 0) check_predictions(*core_);
 }
 

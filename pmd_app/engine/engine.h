@@ -167,13 +167,16 @@ public:
     /// is destroyed without a round if the importer fails. Frames: one reference for each name.
     void import_state(state::Importer& importer, const Regions& regions);
 
-    /// Fails the process if an invariant of a transport is broken. O(peers + packets held).
+    /// Fails the process if an invariant is broken, between two rounds: of endpoints with all that
+    /// they own, jobs, transmitters, and kept predictions. O(what they hold).
     void check_invariants() const;
 
     [[nodiscard]] Counters& counters() noexcept;
     [[nodiscard]] const Counters& counters() const noexcept;
 
 private:
+    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+
     std::unique_ptr<Core> core_;
 };
 

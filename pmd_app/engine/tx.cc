@@ -153,6 +153,16 @@ void Transmitter::drop_all() noexcept {
     burst_count_ = 0;  // in_flight_frames_ stays too high until the next look
 }
 
+void Transmitter::check_invariants() const {
+    ULC_CHECK(burst_count_ < kBurst);
+    ULC_CHECK(std::ranges::count(burst_, burst_ + burst_count_, nullptr) == 0);
+    ULC_CHECK(in_flight_frames_ >= burst_count_);
+    // Each frame that has a ticket was given to the port, or is kept.
+    ULC_CHECK(departures_.next == sent_next_ + burst_count_);
+    ULC_CHECK(static_cast<std::int32_t>(sent_next_ - reported_) >= 0);
+    ULC_CHECK(static_cast<std::int32_t>(sent_next_ - departures_.left) >= 0);
+}
+
 // ---------------------------------------------------------------- the round's transmit step
 
 namespace {

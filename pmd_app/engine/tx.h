@@ -127,9 +127,13 @@ public:
     }
     /// Drops the frames that the port has not taken: its link is down, or the engine ends.
     void drop_all() noexcept;
+    /// Fails the process if tickets, reports and kept frames do not add up. Between two rounds.
+    void check_invariants() const;
     void fields(state::Archive& archive);
 
 private:
+    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+
     static constexpr std::uint32_t kBurst = 32;
     static_assert(kBurst <= kTapBurstMax);
     static constexpr std::uint32_t kSentMax = 1024;      ///< power of two

@@ -245,9 +245,14 @@ public:
     /// Nothing to send and no peer to be told any more: an engine that ends may go.
     [[nodiscard]] bool drained() const noexcept;
 
+    /// Fails the process if a record, a publisher or a roster is broken, or if the next look comes
+    /// too late. O(ranks of all jobs).
+    void check_invariants() const;
     void fields(state::Archive& archive);
 
 private:
+    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+
     struct Impl;
     void decide_next_look() noexcept;  ///< after whatever may change it
 

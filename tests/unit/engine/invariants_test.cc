@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Engine::check_invariants() sees each part of an engine that is broken. The simulator calls it
+// after each round that moved something.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "engine/core.h"
+#include "engine/engine.h"
+#include "jobs/job_records.h"
+#include "tests/fuzz/heap_pool.h"
+
+namespace ulc::engine {
+
+/// Breaks what no caller can break.
+struct Breaker {
+    static Core& core(Engine& engine) { return *engine.core_; }
+
+    static void unknown_work(Endpoint& e) { e.work_ = 0x80; }
+    static void reports_out_of_order(Endpoint& e) {
+        e.report({.kind = abi::CompletionKind::kJobFailed});
+        e.report({.kind = abi::CompletionKind::kLeft});
+        std::swap(e.reports_.queue_[0], e.reports_.queue_[1]);
+    }
+    static void report_without_work(Endpoint& e) {
+        e.reports_.add({.kind = abi::CompletionKind::kLeft});
+    }
+    static void open_message_of_none(Endpoint& e) { ++e.sends.open_count_; }
+    static void fuller_queue(Endpoint& e) { e.sends.tail_ = e.sends.head_ + e.sends.mask_ + 2; }
+    static void awaited_nothing(Endpoint& e) { (void)e.sends.awaiting_.push_back({}); }
+    static void lost_block(Endpoint& e) { (void)e.deliverer->arena_.allocate(64); }
+    static void place_of_none(Endpoint& e) { ++e.deliverer->places_; }
+    static void source_of_none(Endpoint& e) {
+        e.deliverer->reserves_.emplace_back();
+        e.deliverer->sources_.emplace_back();
+    }
+    static void two_destinations(Endpoint& e) {
+        e.deliverer->reserves_.emplace_back();
+        e.deliverer->sources_.emplace_back();
+        e.deliverer->sources_[0].open = true;
+        e.deliverer->sources_[0].block = e.deliverer->arena_.allocate(64);
+        e.deliverer->sources_[0].place.base = e.region.rx(0, 64);
+    }
+    static void free_count(Endpoint& e) { --e.deliverer->arena_.free_; }
+    static void bin_without_bit(Endpoint& e) { e.deliverer->arena_.bins_used_ = 0; }
+    static void block_of_no_state(Endpoint& e) {
+        e.deliverer->arena_.granules_[0].state = RxArena::kInterior;
+    }
+    static void ticket(Net& net) { ++net.transmitter.departures_.next; }
+    static void report_of_the_port(Net& net) { ++net.transmitter.reported_; }
+    static void record_without_id(Net& net) {
+        net.jobs.impl_->records.push_back(std::make_unique<JobRecord>());
+    }
+    static void late_look(Net& net) {
+        net.jobs.impl_->timer = 5;
+        net.jobs.next_look_ = 6;
+    }
+};
+
+namespace {
+
+Port silent_port(fuzz::HeapPool& pool) {
+    Port port;
+    port.info.mac = Mac{{2, 0, 0, 0, 0, 1}};
+    port.info.tx_ring_frames = 64;
+    port.pool = pool.table();
+    port.rx = [](void*, Segment**, std::uint16_t) -> std::uint16_t { return 0; };
+    port.tx = [](void*, Segment* const*, std::uint16_t) -> std::uint16_t { return 0; };
+    port.tx_pending = [](void*) { return 0U; };
+    port.link_up = [](void*) { return true; };
+    return port;
+}
+
+struct FreeC {
+    void operator()(void* memory) const { std::free(memory); }
+};
+
+/// An engine with one client that has joined nothing.
+class InvariantsDeathTest : public testing::Test {
+protected:
+    void SetUp() override {
+        const auto layout = abi::compute_layout({64, 64, 256U << 10, 256U << 10});
+        ASSERT_TRUE(layout.ok());
+        memory_.reset(std::aligned_alloc(abi::kPageOctets, layout.value().region_octets));
+        ASSERT_TRUE(engine_.attach(memory_.get(), layout.value(), 0).ok());
+        for (Nanos now = 1; now < 10; ++now)
+            engine_.poll(now);
+        engine_.check_invariants();
+    }
+
+    /// Expects that the check names the condition that is broken.
+    void sees(void (*breaks)(Endpoint&), const char* condition) {
+        EXPECT_DEATH(
+            {
+                breaks(*Breaker::core(engine_).active[0]);
+                engine_.check_invariants();
+            },
+            condition);
+    }
+    void sees(void (*breaks)(Net&), const char* condition) {
+        EXPECT_DEATH(
+            {
+                breaks(*Breaker::core(engine_).nets[0]);
+                engine_.check_invariants();
+            },
+            condition);
+    }
+
+private:
+    fuzz::HeapPool pool_{1600, 64};
+    std::unique_ptr<void, FreeC> memory_;
+    const Port port_ = silent_port(pool_);
+    Engine engine_{EngineConfig{}, std::span<const Port>(&port_, 1)};
+};
+
+TEST_F(InvariantsDeathTest, of_an_endpoint) {
+    sees(Breaker::unknown_work, "kAllWork");
+    sees(Breaker::report_without_work, "Work::kControl");
+    sees([](Endpoint& e) { e.removing.push_back(7); }, "Work::kControl");
+    sees([](Endpoint& e) { e.state = EndpointState::kLeaving; }, "Work::kControl");
+    sees([](Endpoint& e) { e.reachable = false; }, "reachable");
+    sees([](Endpoint& e) { e.timer = 3; }, "timer");
+}
+
+TEST_F(InvariantsDeathTest, of_its_reports) { sees(Breaker::reports_out_of_order, "is_valid"); }
+
+TEST_F(InvariantsDeathTest, of_its_send_queue) {
+    sees(Breaker::open_message_of_none, "open_count_");
+    sees(Breaker::fuller_queue, "tail_ - head_");
+    sees(Breaker::awaited_nothing, "segment != nullptr");
+}
+
+TEST_F(InvariantsDeathTest, of_its_deliveries) {
+    sees(Breaker::lost_block, "held_blocks");
+    sees(Breaker::place_of_none, "places_");
+    sees(Breaker::source_of_none, "sources");
+    sees(Breaker::two_destinations, "<= 1");
+}
+
+TEST_F(InvariantsDeathTest, of_its_receive_arena) {
+    sees(Breaker::free_count, "free_");
+    sees(Breaker::bin_without_bit, "bins_used_");
+    sees(Breaker::block_of_no_state, "kHeld");
+}
+
+TEST_F(InvariantsDeathTest, of_a_transmitter) {
+    sees(Breaker::ticket, "departures_.next");
+    sees(Breaker::report_of_the_port, "reported_");
+}
+
+TEST_F(InvariantsDeathTest, of_jobs) {
+    sees(Breaker::record_without_id, "kNoJob");
+    sees(Breaker::late_look, "next_look_");
+}
+
+}  // namespace
+}  // namespace ulc::engine
