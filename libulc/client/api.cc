@@ -19,6 +19,7 @@
 #include "client/attach/waiting.h"
 #include "client/blocking.h"
 #include "client/error_text.h"
+#include "client/p2p/tags.h"
 #include "client/ulc.h"
 #include "client/ulc_internal.h"
 #include "client/ulc_meeting.h"
@@ -32,6 +33,7 @@ using ulc::client::deadline_in;
 using ulc::client::env;
 using ulc::client::env_number;
 using ulc::client::kAnySource;
+using ulc::client::kUserTagBit;
 using ulc::client::left_of;
 using ulc::client::Pieces;
 using ulc::client::Request;
@@ -39,7 +41,6 @@ using ulc::client::RequestState;
 using ulc::client::set_last_error;
 
 constexpr char kEmbedded[] = "embedded:";
-constexpr std::uint64_t kUserTagBit = std::uint64_t{1} << 63;  ///< user receives: must be clear
 constexpr Nanos kCloseMax = 2 * ulc::kSecond;
 constexpr std::uint64_t kPatienceMsMax = 3'600'000;
 constexpr Nanos kLeaveMax = 15 * ulc::kSecond;

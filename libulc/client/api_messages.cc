@@ -3,14 +3,14 @@
 // work is the endpoint's.
 #include "client/endpoint.h"
 #include "client/p2p/pieces.h"
+#include "client/p2p/tags.h"
 #include "client/ulc.h"
 
 namespace {
 
 using ulc::client::Arrival;
+using ulc::client::kUserTagBit;
 using ulc::client::Pieces;
-
-constexpr std::uint64_t kUserTagBit = std::uint64_t{1} << 63;  ///< user receives: must be clear
 
 bool flags_fit(unsigned flags, unsigned allowed, const ulc_request* req) {
     return (flags & ~allowed) == 0 && (flags == 0 || req != nullptr);

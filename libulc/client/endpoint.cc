@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "abi/engine_entry.h"
+#include "client/p2p/tags.h"
 
 namespace ulc::client {
 namespace {
@@ -274,7 +275,7 @@ void Endpoint::on_fault(const abi::CompletionRecord& record) {
 
 Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {
     const bool tagged = (record.flags & abi::kCompleteHasTag) != 0;
-    const bool word = tagged && (record.tag & kLibulcTags) == kLibulcTags;
+    const bool word = tagged && is_of_libulc(record.tag);
     const Inbox::Taken taken = word ? on_word(record) : inbox_.on_message(record);
     const bool counts = !word || record.tag == kTagAnnouncement;
     if (near_ != nullptr && counts && taken == Inbox::Taken::kYes &&
@@ -284,7 +285,7 @@ Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {
 }
 
 bool Endpoint::may_place(const abi::Beginning& message) const noexcept {
-    const bool tells_libulc = (message.tag & kLibulcTags) == kLibulcTags && !is_rest(message.tag);
+    const bool tells_libulc = is_of_libulc(message.tag) && !is_rest(message.tag);
     return !tells_libulc && ended_ == 0 &&
            static_cast<std::int32_t>(completions_.consumed() - message.taken_at_least) >= 0;
 }

@@ -14,7 +14,6 @@ extern "C" {
 #endif
 
 #define ULC_TAG_COLL (UINT64_C(1) << 63)
-#define ULC_TAG_LIBULC (UINT64_C(3) << 62)
 
 /* The most ranks of a group on one node (0: no member), and the job's ulc::Medium. All members get
  * the same. */

@@ -7,11 +7,10 @@
 #include "base/fnv.h"
 #include "base/group_handle.h"
 #include "client/groups/inquiry.h"
+#include "client/p2p/tags.h"
 
 namespace ulc::client {
 namespace {
-
-constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
 
 // Returns FNV-1a, 64 bits, over the ranks and the key if there is one, all big-endian.
 std::uint64_t hash_of(std::span<const std::uint16_t> ranks, const std::uint64_t* key) noexcept {
@@ -154,10 +153,9 @@ void Groups::on_report(Forming& forming, const Report& report) {
 bool Groups::on_control(std::uint16_t source, std::uint64_t tag,
                         std::span<const unsigned char> octets) {
     if (tag == kTagInquiry) return hear_inquiry(*this, outbox_, source, octets);
-    if (tag == Sharing::kTagListening || tag == Sharing::kTagUse)
-        return sharing_.on_word(source, tag, octets);
+    if (tag == kTagListening || tag == kTagUse) return sharing_.on_word(source, tag, octets);
     Control control;
-    if (octets.size() < sizeof control || (tag & kLibulcTags) != kLibulcTags) return false;
+    if (octets.size() < sizeof control || !is_of_libulc(tag)) return false;
     std::memcpy(&control, octets.data(), sizeof control);
     const auto it = std::find_if(forming_.begin(), forming_.end(), [&](const Forming& f) {
         return f.stage != Stage::kOver && control.set_hash == f.set_hash && control.nth == f.nth;

@@ -95,11 +95,6 @@ public:
         return sharing_.waits() || !to_remove_.empty() || !forming_.empty();
     }
 
-    /// Tags of libulc's own messages.
-    static constexpr std::uint64_t kTagReport = (std::uint64_t{3} << 62) | 1;
-    static constexpr std::uint64_t kTagVerdict = (std::uint64_t{3} << 62) | 2;
-    static constexpr std::uint64_t kTagInquiry = (std::uint64_t{3} << 62) | 3;
-
 private:
     struct Control {
         Be32 handle;

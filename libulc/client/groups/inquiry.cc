@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/p2p/tags.h"
+
 namespace ulc::client {
 namespace {
 
 bool send(Outbox& outbox, std::uint16_t rank, const Inquiry& inquiry) noexcept {
     SendArgs args;
     args.stream = rank;
-    args.tag = Groups::kTagInquiry;
+    args.tag = kTagInquiry;
     args.payload = Pieces::one(&inquiry, sizeof inquiry);
     return outbox.send(args, nullptr) == ULC_OK;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/p2p/tags.h"
+
 namespace ulc::client {
 
 Sharing::Group* Sharing::find(std::uint32_t handle) noexcept {

@@ -29,9 +29,6 @@ namespace ulc::client {
 
 class Sharing {
 public:
-    static constexpr std::uint64_t kTagListening = (std::uint64_t{3} << 62) | 4;
-    static constexpr std::uint64_t kTagUse = (std::uint64_t{3} << 62) | 5;
-
     Sharing(Submitter& submitter, Outbox& outbox) noexcept
         : submitter_(submitter), outbox_(outbox) {}
 

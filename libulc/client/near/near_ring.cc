@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "client/near/near_ring.h"
 
+#include "client/p2p/tags.h"
+
 namespace ulc::client {
 
 std::uint32_t NearSender::allocate(std::uint32_t bytes) noexcept {
@@ -59,8 +61,7 @@ NearReceiver::Look NearReceiver::look(NearMessage& message) const noexcept {
     message.before = record.stream;
     message.tag = record.tag;
     message.in_block = (record.flags & abi::kSubmitInline) == 0;
-    if (record.kind != abi::SubmitKind::kSend || (record.tag & kLibulcTags) == kLibulcTags)
-        return Look::kMalformed;
+    if (record.kind != abi::SubmitKind::kSend || is_of_libulc(record.tag)) return Look::kMalformed;
     if (!message.in_block) {
         message.length = record.inline_length;
         message.payload = reinterpret_cast<const std::byte*>(record.body.inline_octets);

@@ -12,11 +12,10 @@
 #include <cstring>
 
 #include "client/p2p/inbox.h"
+#include "client/p2p/tags.h"
 
 namespace ulc::client {
 namespace {
-
-constexpr std::uint64_t kUserTagsEnd = std::uint64_t{1} << 63;
 
 bool has(const abi::CompletionRecord& record, abi::CompletionFlag flag) noexcept {
     return (record.flags & flag) != 0;

@@ -10,6 +10,7 @@
 
 #include "client/p2p/outbox.h"
 #include "client/p2p/rendezvous.h"
+#include "client/p2p/tags.h"
 
 namespace ulc::client {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 constexpr unsigned kIndexBits = 20;
 constexpr std::uint32_t kIndexMask = (1U << kIndexBits) - 1;
 constexpr std::uint32_t kGroupBit = 1U << 31;
-constexpr std::uint64_t kUserTagsEnd = std::uint64_t{1} << 63;
-
 }  // namespace
 
 void Outbox::set_announce_from(std::uint64_t octets) noexcept {

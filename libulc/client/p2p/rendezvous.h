@@ -22,14 +22,9 @@
 #include <cstdint>
 
 #include "base/endian.h"
+#include "client/p2p/tags.h"
 
 namespace ulc::client {
-
-inline constexpr std::uint64_t kLibulcTags = std::uint64_t{3} << 62;
-inline constexpr std::uint64_t kTagAnnouncement = kLibulcTags | 6;
-inline constexpr std::uint64_t kTagAsk = kLibulcTags | 7;
-inline constexpr std::uint64_t kTagHold = kLibulcTags | 8;
-inline constexpr std::uint64_t kTagRest = kLibulcTags | std::uint64_t{1} << 61;  ///< + id
 
 /// Precedes the first part.
 struct Announcement {

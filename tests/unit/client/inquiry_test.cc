@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "client/p2p/tags.h"
 #include "tests/unit/client/fixture.h"
 
 namespace ulc::client {
@@ -33,8 +34,7 @@ protected:
     }
     /// Returns true if the inquiry was answered.
     bool hear(const Inquiry& inquiry, std::size_t octets = sizeof(Inquiry)) {
-        engine.deliver_inline(2, Groups::kTagInquiry,
-                              {reinterpret_cast<const char*>(&inquiry), octets});
+        engine.deliver_inline(2, kTagInquiry, {reinterpret_cast<const char*>(&inquiry), octets});
         EXPECT_EQ(ep->poll(), 1);
         answer_ = engine.take_any();
         return answer_.has_value();
@@ -52,7 +52,7 @@ TEST_F(Inquiries, of_another_mind_are_answered_with_the_own_arguments_and_rememb
     EXPECT_EQ(operations().disagreement.rank, 2);
     EXPECT_EQ(operations().disagreement.number, number_);
     ASSERT_EQ(answer_->stream, 2U);
-    EXPECT_EQ(answer_->tag, Groups::kTagInquiry);
+    EXPECT_EQ(answer_->tag, kTagInquiry);
     Inquiry answer;
     ASSERT_EQ(answer_->inline_length, sizeof answer);
     std::memcpy(&answer, answer_->body.inline_octets, sizeof answer);

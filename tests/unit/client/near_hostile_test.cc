@@ -3,6 +3,8 @@
 // counted and ends the use of its ring; all other traffic goes on.
 #include "tests/unit/client/near.h"
 
+#include "client/p2p/tags.h"
+
 namespace ulc::client {
 namespace {
 
