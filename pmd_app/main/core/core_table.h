@@ -19,6 +19,7 @@
 #include "abi/endpoint_row.h"
 #include "abi/region.h"
 #include "base/counters.h"
+#include "base/fnv.h"
 #include "base/units.h"
 #include "engine/config.h"
 #include "engine/engine.h"
@@ -122,7 +123,7 @@ using CoreEntry = const CoreTable* (*)();
 
 /// A digest of the sizes of all structs that cross, and of the number of counters.
 constexpr std::uint64_t core_layout() noexcept {
-    std::uint64_t digest = 0xcbf2'9ce4'8422'2325U;  // FNV-1a
+    std::uint64_t digest = kFnvBasis;
     for (const std::size_t value : {sizeof(CoreTable),
                                     sizeof(CoreText),
                                     sizeof(CoreRegion),
@@ -146,7 +147,7 @@ constexpr std::uint64_t core_layout() noexcept {
                                     sizeof(abi::StreamRow),
                                     kCounterCount,
                                     std::size_t{abi::kAbiVersion}}) {
-        digest = (digest ^ value) * 0x100'0000'01b3U;
+        digest = fnv1a(digest, value);
     }
     return digest;
 }
