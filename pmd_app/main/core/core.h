@@ -90,12 +90,17 @@ public:
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
 
-    // --- rounds
-    bool poll(Nanos now) { return table_->poll(object_, now); }
-    [[nodiscard]] Nanos next_deadline() const { return table_->next_deadline(object_); }
-    [[nodiscard]] bool prepare_sleep() { return table_->prepare_sleep(object_); }
-    void awake() { table_->awake(object_); }
-    void beat() { table_->beat(object_); }
+    // --- as engine.h has them
+#define ULC_CORE_CALL(name)                         \
+    template <typename... Arguments>                \
+    auto name(Arguments... arguments) {             \
+        return table_->name(object_, arguments...); \
+    }
+#define ULC_CORE_ASK(name) \
+    [[nodiscard]] auto name() const { return table_->name(object_); }
+#include "main/core/core_calls.def"
+#undef ULC_CORE_ASK
+#undef ULC_CORE_CALL
 
     // --- clients
     [[nodiscard]] Result<engine::EndpointId> reserve(std::uint32_t net,
@@ -106,7 +111,6 @@ public:
     void detach(engine::EndpointId endpoint, engine::DetachReason reason, Nanos now);
     /// Forgets the region if so.
     [[nodiscard]] bool detached(engine::EndpointId endpoint);
-    [[nodiscard]] std::uint32_t endpoints() const { return table_->endpoints(object_); }
     std::size_t take_figures(std::span<abi::EndpointRow> out) const {
         return table_->take_figures(object_, out.data(), out.size());
     }
@@ -125,10 +129,6 @@ public:
                           std::string& why);
     /// Ends the clients that are in the way of an upgrade. Returns their names.
     std::string evict(Nanos now);
-
-    // --- ends
-    void stop_accepting() { table_->stop_accepting(object_); }
-    [[nodiscard]] bool drained() const { return table_->drained(object_); }
 
     [[nodiscard]] Counters& counters() noexcept { return *config_.counters; }
 

@@ -41,12 +41,6 @@ CoreObject* create(const engine::EngineConfig* config, const Port* ports,
 
 void destroy(CoreObject* core) { delete core; }
 
-bool poll(CoreObject* core, Nanos now) { return core->engine.poll(now); }
-Nanos next_deadline(const CoreObject* core) { return core->engine.next_deadline(); }
-bool prepare_sleep(CoreObject* core) { return core->engine.prepare_sleep(); }
-void awake(CoreObject* core) { core->engine.awake(); }
-void beat(CoreObject* core) { core->engine.beat(); }
-
 std::int32_t reserve(CoreObject* core, std::uint32_t net, const engine::Claimant* claimant,
                      engine::EndpointId* out, CoreText why) {
     std::string text;
@@ -78,8 +72,6 @@ bool detached(const CoreObject* core, engine::EndpointId endpoint) {
     return core->engine.detached(endpoint);
 }
 
-std::uint32_t endpoints(const CoreObject* core) { return core->engine.endpoints(); }
-
 std::size_t take_figures(const CoreObject* core, abi::EndpointRow* out, std::size_t rows) {
     try {
         return core->engine.take_figures({out, rows});
@@ -96,9 +88,6 @@ std::size_t take_streams(const CoreObject* core, abi::StreamRow* out, std::size_
         return 0;
     }
 }
-
-void stop_accepting(CoreObject* core) { core->engine.stop_accepting(); }
-bool drained(const CoreObject* core) { return core->engine.drained(); }
 
 // Whatever is in the way of an export is a collective that an engine carries out, which ends.
 CoreExport export_state(CoreObject* core, CoreState* out, CoreText why) {
@@ -177,21 +166,19 @@ constexpr CoreTable kTable{
     .build = ULC_VERSION " (" __VERSION__ ")",
     .create = create,
     .destroy = destroy,
-    .poll = poll,
-    .next_deadline = next_deadline,
-    .prepare_sleep = prepare_sleep,
-    .awake = awake,
-    .beat = beat,
+#define ULC_CORE_CALL(name) \
+    .name = [](auto* core, auto... arguments) { return core->engine.name(arguments...); },
+#define ULC_CORE_ASK(name) ULC_CORE_CALL(name)
+#include "main/core/core_calls.def"
+#undef ULC_CORE_ASK
+#undef ULC_CORE_CALL
     .reserve = reserve,
     .admit = admit,
     .set_interrupt = set_interrupt,
     .detach = detach,
     .detached = detached,
-    .endpoints = endpoints,
     .take_figures = take_figures,
     .take_streams = take_streams,
-    .stop_accepting = stop_accepting,
-    .drained = drained,
     .export_state = export_state,
     .import_state = import_state,
     .drop_state = drop_state,

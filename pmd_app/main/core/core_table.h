@@ -27,7 +27,7 @@
 
 namespace ulc::daemon {
 
-inline constexpr std::uint32_t kCoreInterface = 3;
+inline constexpr std::uint32_t kCoreInterface = 4;
 inline constexpr char kCoreFile[] = "libulc-core.so";
 inline constexpr char kCoreEntry[] = "ulc_core_table";
 
@@ -68,6 +68,18 @@ enum class CoreExport : std::uint32_t {
 /// A core of the library; defined there.
 struct CoreObject;
 
+/// Function of the table for a function of the engine that has the same arguments.
+template <typename Method>
+struct CoreCall;
+template <typename Result, typename... Arguments, bool kNoexcept>
+struct CoreCall<Result (engine::Engine::*)(Arguments...) noexcept(kNoexcept)> {
+    using Function = Result (*)(CoreObject* core, Arguments...);
+};
+template <typename Result, typename... Arguments, bool kNoexcept>
+struct CoreCall<Result (engine::Engine::*)(Arguments...) const noexcept(kNoexcept)> {
+    using Function = Result (*)(const CoreObject* core, Arguments...);
+};
+
 /// Thread rule: all calls of one core from one thread at a time. Statuses are Err as a number.
 struct CoreTable {
     std::uint32_t octets;  ///< size of this table
@@ -81,12 +93,12 @@ struct CoreTable {
     /// Gives back all frames that the core holds.
     void (*destroy)(CoreObject* core);
 
-    // --- rounds
-    bool (*poll)(CoreObject* core, Nanos now);
-    Nanos (*next_deadline)(const CoreObject* core);
-    bool (*prepare_sleep)(CoreObject* core);
-    void (*awake)(CoreObject* core);
-    void (*beat)(CoreObject* core);
+    // --- as engine.h has them
+#define ULC_CORE_CALL(name) CoreCall<decltype(&engine::Engine::name)>::Function name;
+#define ULC_CORE_ASK(name) ULC_CORE_CALL(name)
+#include "main/core/core_calls.def"
+#undef ULC_CORE_ASK
+#undef ULC_CORE_CALL
 
     // --- clients
     std::int32_t (*reserve)(CoreObject* core, std::uint32_t net, const engine::Claimant* claimant,
@@ -97,15 +109,10 @@ struct CoreTable {
                           const engine::Interrupt* interrupt);
     void (*detach)(CoreObject* core, engine::EndpointId endpoint, bool died, Nanos now);
     bool (*detached)(const CoreObject* core, engine::EndpointId endpoint);
-    std::uint32_t (*endpoints)(const CoreObject* core);
     std::size_t (*take_figures)(const CoreObject* core, abi::EndpointRow* out, std::size_t rows);
     /// uid: nullptr: of all users.
     std::size_t (*take_streams)(const CoreObject* core, abi::StreamRow* out, std::size_t rows,
                                 const engine::UserId* uid);
-
-    // --- ends
-    void (*stop_accepting)(CoreObject* core);
-    bool (*drained)(const CoreObject* core);
 
     // --- upgrade
     /// Changes nothing that a client or a peer can see.
