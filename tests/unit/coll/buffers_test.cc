@@ -91,9 +91,9 @@ private:
     unsigned reached_ = 0;
 };
 
-class EveryOperation : public testing::TestWithParam<std::uint8_t> {};
+class BuffersOfEveryOperation : public testing::TestWithParam<std::uint8_t> {};
 
-TEST_P(EveryOperation, needs_the_buffers_that_are_claimed) {
+TEST_P(BuffersOfEveryOperation, needs_the_buffers_that_are_claimed) {
     for (const Algorithm& algorithm : coll::algorithms()) {
         if (algorithm.op != static_cast<Op>(GetParam())) continue;
         const BufferBound* bound = buffer_bound(algorithm);
@@ -123,7 +123,7 @@ TEST_P(EveryOperation, needs_the_buffers_that_are_claimed) {
     }
 }
 
-TEST_P(EveryOperation, needs_the_buffers_that_are_claimed_with_lengths_by_rank) {
+TEST_P(BuffersOfEveryOperation, needs_the_buffers_that_are_claimed_with_lengths_by_rank) {
     for (const Algorithm& algorithm : coll::algorithms()) {
         const bool blocks = is_uneven(algorithm.op) || algorithm.op == Op::kAllgather ||
                             algorithm.op == Op::kReduceScatter;
@@ -152,7 +152,7 @@ TEST_P(EveryOperation, needs_the_buffers_that_are_claimed_with_lengths_by_rank) 
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, EveryOperation, testing::Range<std::uint8_t>(0, coll::kOps),
+INSTANTIATE_TEST_SUITE_P(Of, BuffersOfEveryOperation, testing::Range<std::uint8_t>(0, coll::kOps),
                          [](const auto& op) {
                              return std::string(coll::name_of(static_cast<Op>(op.param)));
                          });

@@ -6,8 +6,10 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import pathlib
 import sys
+import tempfile
 import tomllib
 import unittest
 
@@ -28,6 +30,21 @@ def python(text):
 COMPUTES = 'import time\nwhile time.process_time() < 1.3: pass\nprint("done")'
 COMPUTES_WITHOUT_END = 'while True: pass'
 WAITS_WITHOUT_END = 'import signal\nwhile True: signal.pause()'
+
+
+class Commands(unittest.TestCase):
+    def test_a_unit_test_is_a_program_with_its_files(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name).resolve()
+            (folder / 'meson-info').mkdir()
+            (folder / 'compile_commands.json').write_text('[]')
+            (folder / 'meson-info/intro-tests.json').write_text(json.dumps([
+                {'name': 'wire_job', 'cmd': [f'{folder}/tests/unit/unit_wire', '--files=a.cc']},
+                {'name': 'sim_x', 'cmd': [f'{folder}/tests/sim/sim_x']}]))
+            build = load().Build(folder)
+            self.assertEqual(build.command_of('tests/unit/unit_wire_job'),
+                             ('tests/unit/unit_wire', ['--files=a.cc']))
+            self.assertEqual(build.command_of('tests/sim/sim_sim_x'), ('tests/sim/sim_sim_x', []))
 
 
 class Limits(unittest.TestCase):
