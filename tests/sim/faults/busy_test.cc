@@ -23,7 +23,7 @@ BusyScenario four_nodes(std::uint16_t prompt) {
     return s;
 }
 
-// N-10, N-50, N-59
+// N-10, N-50, N-61
 TEST(Busy, no_patient_job_ends_for_nodes_that_lose_the_processor_for_8_s) {
     unsigned cuts = 0;
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {

@@ -123,7 +123,7 @@ TEST_P(Formed, an_absence_of_this_engine_excuses_no_later_silence) {
     EXPECT_EQ(bus.node(0).count(JobEventKind::kPeerDied, 1), 1U);
 }
 
-// N-59
+// N-61
 TEST_P(Formed, an_engine_that_returns_just_before_the_verdict_is_heard) {
     for (const bool keeps : {false, true}) {
         SCOPED_TRACE(keeps ? "its NIC kept what came" : "its NIC lost what came");

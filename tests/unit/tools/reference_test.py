@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The reference of the public headers: tools/reference renders it without a warning, and finds a
+"""The reference of the public headers: docs/reference/render renders it without a warning, and finds a
 symbol, an enumerator and a section without documentation. The examples of the sections compile.
 
 Prints TAP, one line a case. Usage: reference_test.py PATH/TO/ROOT
@@ -53,7 +53,7 @@ class Tap:
 
 def render(root):
     with tempfile.TemporaryDirectory() as output:
-        done = subprocess.run([ROOT / "tools/reference", output, "--root", root],
+        done = subprocess.run([ROOT / "docs/reference/render", output, "--root", root],
                               capture_output=True, text=True, check=False)
         written = pathlib.Path(output, "html/index.html").is_file()
         return done.returncode, done.stdout + done.stderr, written
