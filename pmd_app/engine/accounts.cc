@@ -104,7 +104,8 @@ void Accounts::move_group(User& from, User& to, std::uint32_t net) noexcept {
 // A bucket of jobs_burst that fills by jobs_per_second, kept as the time when it is full again.
 // Jobs that wait for it have taken from it already.
 Nanos Accounts::take_job(const User& user, Nanos now, Nanos latest) noexcept {
-    if (limits_.jobs_per_second == 0) return now;
+    const bool is_trusted = limits_.owner && (user.uid == 0 || user.uid == *limits_.owner);
+    if (limits_.jobs_per_second == 0 || is_trusted) return now;
     const Nanos each = kSecond / limits_.jobs_per_second;
     auto at = std::ranges::find_if(paces_, [&](const Pace& p) { return p.uid == user.uid; });
     if (at == paces_.end()) {

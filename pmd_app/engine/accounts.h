@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,12 @@ struct Endpoint;
 using UserId = std::uint32_t;
 
 struct AccountLimits {
-    std::uint32_t user_share = 100;       ///< percent that one user may hold
-    std::uint64_t octets = UINT64_MAX;    ///< all endpoints' shared memory
-    std::uint32_t jobs_per_second = 0;    ///< begun by one user here; 0: any number
-    std::uint32_t jobs_burst = 64;        ///< jobs begun at once after a pause
+    std::uint32_t user_share = 100;     ///< percent that one user may hold
+    std::uint64_t octets = UINT64_MAX;  ///< all endpoints' shared memory
+    std::uint32_t jobs_per_second = 0;  ///< begun by one user here; 0: any number
+    std::uint32_t jobs_burst = 64;      ///< jobs begun at once after a pause
+    /// The engine's own user, who as root begins any number of jobs; none: no user does.
+    std::optional<UserId> owner{};
     std::uint32_t errors_per_second = 0;  ///< one endpoint's; more close it; 0: any
     std::uint32_t frames_kept = 16;       ///< guaranteed to each endpoint, of each pool
     std::uint32_t frames_alpha = 2;       ///< urtp/frame_share.h

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "main/options.h"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <toml++/toml.h>
 #include <CLI/CLI.hpp>
@@ -326,6 +328,7 @@ engine::AccountLimits account_limits_of(const Options& o) {
         limits.octets = std::max<std::uint64_t>(1024ULL << 20, endpoints_of(o) * each);
     }
     limits.jobs_per_second = o.jobs_per_second;
+    limits.owner = geteuid();
     limits.errors_per_second = o.client_errors;
     limits.frames_kept = o.frames_kept;
     limits.frames_alpha = o.frames_alpha;

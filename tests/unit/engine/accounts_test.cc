@@ -93,6 +93,27 @@ TEST(Accounts, jobs_begin_at_a_bounded_rate_that_a_new_endpoint_does_not_reset) 
     EXPECT_EQ(accounts.take_job(*other, now, now), now) << "of another user";
 }
 
+TEST(Accounts, root_and_the_engines_own_user_begin_any_number_of_jobs) {
+    constexpr UserId kOwner = 7;
+    AccountLimits limits;
+    limits.jobs_per_second = 10;
+    limits.jobs_burst = 4;
+    const auto begun = [&](UserId uid) {
+        Accounts accounts(limits, 4, 4, 1);
+        std::string why;
+        const User* user = accounts.enter({uid, 0}, why);
+        unsigned count = 0;
+        for (int n = 0; n < 300; ++n)
+            count += accounts.take_job(*user, kSecond, kSecond) == kSecond ? 1 : 0;
+        return count;
+    };
+    EXPECT_EQ(begun(0), 4U) << "who is trusted is not known";
+    limits.owner = kOwner;
+    EXPECT_EQ(begun(0), 300U);
+    EXPECT_EQ(begun(kOwner), 300U);
+    EXPECT_EQ(begun(kOwner + 1), 4U);
+}
+
 TEST(Accounts, jobs_beyond_the_rate_wait_their_turn_within_the_join_time) {
     AccountLimits limits;
     limits.jobs_per_second = 10;
