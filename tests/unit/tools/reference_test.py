@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The reference of the public headers: docs/reference/render renders it without a warning, and
-finds a symbol, an enumerator and a section without documentation. The examples of the sections compile.
+finds a symbol, an enumerator and a section without documentation. The examples of the sections
+compile.
 
 Prints TAP, one line a case. Usage: reference_test.py PATH/TO/ROOT
 """
