@@ -10,7 +10,6 @@ import json
 import pathlib
 import sys
 import tempfile
-import tomllib
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[3] / 'tests' / 'mutants' / 'check_mutants'
@@ -68,10 +67,45 @@ class Limits(unittest.TestCase):
             self.run_test(COMPUTES_WITHOUT_END, 0.01, seconds=2, wall=1.8)
 
 
+LIST = """folder = "here"
+[[mutant]]
+name = "a"
+find = "int once;"
+[[mutant]]
+name = "b"
+find = "int twice;"
+[[mutant]]
+name = "c"
+find = "int twice;"
+file = "second.c"
+[[mutant]]
+name = "d"
+find = "int never;"
+"""
+
+
+class Texts(unittest.TestCase):
+    def test_are_found_in_the_folder_or_in_the_named_file(self):
+        with tempfile.TemporaryDirectory() as root:
+            root = pathlib.Path(root)
+            (root / 'here' / 'below').mkdir(parents=True)
+            (root / 'here.toml').write_text(LIST)
+            (root / 'here' / 'below' / 'first.cc').write_text('int once;\nint twice;\n')
+            (root / 'here' / 'second.c').write_text('int twice;\n')
+            (root / 'here' / 'notes.md').write_text('int once;\nint never;\n')
+            mutants = {m['name']: m for m in load().load_mutants(root, root)}
+        self.assertEqual(mutants['a']['file'], 'here/below/first.cc')
+        self.assertNotIn('fault', mutants['a'])
+        self.assertIn('stands 2 times in here', mutants['b']['fault'])
+        self.assertEqual(mutants['c']['file'], 'here/second.c')
+        self.assertNotIn('fault', mutants['c'])
+        self.assertIn('stands 0 times in here', mutants['d']['fault'])
+
+
 class Marks(unittest.TestCase):
     def texts(self, change):
         module = load()
-        mutants = tomllib.loads((SCRIPT.parent / 'mutants.toml').read_text())['mutant']
+        mutants = module.load_mutants()
         for mutant in mutants:
             change(mutant)
         with contextlib.redirect_stdout(io.StringIO()) as said:

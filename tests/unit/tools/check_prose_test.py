@@ -40,7 +40,7 @@ CLEAN = {
     "tools/run.cc": 'app.add_option("--nodes", nodes);\n',
     "docs/guide/TROUBLESHOOTING.md": GUIDE,
     "docs/design/THREAT_MODEL.md": "| flood | `a.h` | `no_rate`, `…_limit` |\n| none | `b` | – |\n",
-    "tests/mutants/mutants.toml": '# SPDX\n[[mutant]]\nname = "no_rate"\n',
+    "tests/mutants/there.toml": '# SPDX\n[[mutant]]\nname = "no_rate"\n',
     "libulc/base/e.cc": "#include <other/foreign.h>\n"
                         "// See a.h, base/b.cc, libulc/base/, `guide.md`,\n"
                         "// foreign.h, <none.h>, hw/net/none.cc, /proc/none.cc, none_*.cc and\n"
