@@ -401,6 +401,14 @@ void Engine::check_invariants() const {
     if (core_->quiet_until != 0) check_predictions(*core_);
 }
 
+void Engine::check_imported() const {
+    for (const Endpoint* endpoint : core_->active)
+        if (endpoint->member != nullptr) endpoint->member->check_invariants();
+    for (const auto& net : core_->nets)
+        std::as_const(net->jobs).links().check_invariants();
+    if (core_->quiet_until != 0) check_predictions(*core_);
+}
+
 Counters& Engine::counters() noexcept { return core_->counters; }
 const Counters& Engine::counters() const noexcept { return core_->counters; }
 

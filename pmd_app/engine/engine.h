@@ -170,6 +170,9 @@ public:
     /// Fails the process if an invariant is broken, between two rounds: of endpoints with all that
     /// they own, jobs, transmitters, and kept predictions. O(what they hold).
     void check_invariants() const;
+    /// The same of transports, links and kept predictions alone: of all that an import of a state
+    /// requires, whatever the state says.
+    void check_imported() const;
 
     [[nodiscard]] Counters& counters() noexcept;
     [[nodiscard]] const Counters& counters() const noexcept;

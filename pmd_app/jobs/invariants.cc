@@ -36,7 +36,9 @@ void check_record(const JobRecord& record) {
     ULC_CHECK(!record.locals.empty());
     ULC_CHECK(record.roster.size() == record.size && record.gone.size() == record.size);
     for (const LocalRank& local : record.locals)
-        ULC_CHECK(!record.gone[local.rank] && record.roster[local.rank].handle == local.endpoint);
+        ULC_CHECK(
+            record.roster[local.rank].handle == local.endpoint &&
+            (!record.gone[local.rank] || record.expelled_as(local.rank) != wire::LeaveReason{}));
     const auto gone = static_cast<std::size_t>(std::ranges::count(record.gone, true));
     ULC_CHECK(gone == record.gone_events.size());
 }
