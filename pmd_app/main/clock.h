@@ -6,17 +6,20 @@
 // invariant (Intel SDM vol. 3, 18.17.1), with the frequency that DPDK measured at its start. An
 // engine only compares its own readings, so a slow drift against CLOCK_MONOTONIC does no harm. Nor
 // does a counter that goes backwards, as after a virtual machine moved to another host: time
-// continues from the last reading. The wall clock is never read.
+// continues from the last reading.
 //
-// Both the counter and CLOCK_MONOTONIC may stand still while the machine is suspended. So the clock
-// is compared with CLOCK_BOOTTIME every millisecond, and jumps ahead by the time that it missed. To
-// the engine this is an absence like any other (jobs/liveness.h).
+// Both the counter and CLOCK_MONOTONIC may stand still while the machine is suspended. The wall
+// clock does not, so it is looked at every millisecond, without a system call. Where it is ahead,
+// CLOCK_BOOTTIME says whether the machine was suspended or its wall clock was set. Only after a
+// suspension does this clock jump, by the time that it missed. To the engine this is an absence
+// like any other (jobs/liveness.h).
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -100,20 +103,29 @@ public:
         const Nanos time = correct(reading());
         if (time < compare_at_.load(std::memory_order_relaxed)) [[likely]]
             return time;
-        const Nanos since_boot = boot_time();
-        return compare(time, since_boot, correct(reading()));
+        const Nanos wall = read(CLOCK_REALTIME);
+        return compare(time, wall, correct(reading()),
+                       [] { return read(CLOCK_BOOTTIME) - read(CLOCK_MONOTONIC); });
     }
-    /// Compares the clock with the time since the machine started, suspended or not, which was read
-    /// between `before` and `after`. Returns the time.
-    [[nodiscard]] Nanos compare(Nanos before, Nanos since_boot, Nanos after) noexcept {
+    /// Compares the clock with the wall clock, which was read between `before` and `after`.
+    /// `suspended` returns for how long the machine has been suspended since it started; it is
+    /// called at first, and where the wall clock is ahead. Returns the time.
+    template <typename Suspended>
+    [[nodiscard]] Nanos compare(Nanos before, Nanos wall, Nanos after,
+                                const Suspended& suspended) noexcept {
         if (comparing_.test_and_set(std::memory_order_acquire)) return after;
         // A thread that loses the processor between two readings sees too little, never too much.
-        const Nanos passed = since_boot - since_boot_;
-        const Nanos missed = passed - (after - compared_);
-        const bool slept = since_boot_ != 0 && missed >= std::max(kSuspendMin, passed / kDrift);
-        const Nanos jump = slept ? missed : 0;
+        const Nanos missed = (wall - wall_) - (after - compared_);
+        Nanos jump = 0;
+        if (wall_ == 0) {
+            suspended_ = suspended();
+        } else if (missed >= kSuspendMin) {
+            const Nanos all = suspended();
+            const Nanos asleep = all - std::exchange(suspended_, all);
+            if (asleep >= kSuspendMin) jump = std::min(missed, asleep);
+        }
         if (jump > 0) ahead_.fetch_add(jump, std::memory_order_relaxed);
-        since_boot_ = since_boot;
+        wall_ = wall;
         compared_ = before + jump;
         compare_at_.store(after + jump + kCompareApart, std::memory_order_relaxed);
         comparing_.clear(std::memory_order_release);
@@ -136,7 +148,6 @@ private:
     static constexpr Nanos kJump = kMillisecond;
     static constexpr Nanos kCompareApart = kMillisecond;
     static constexpr Nanos kSuspendMin = 100 * kMillisecond;
-    static constexpr Nanos kDrift = 50;  ///< the clocks differ by less than a fiftieth
     __extension__ using Wide = unsigned __int128;
     static constexpr unsigned kShift = 32;
 
@@ -147,9 +158,9 @@ private:
 #endif
         return monotonic_now();
     }
-    [[nodiscard]] static Nanos boot_time() noexcept {
+    [[nodiscard]] static Nanos read(clockid_t clock) noexcept {
         timespec now{};
-        clock_gettime(CLOCK_BOOTTIME, &now);
+        clock_gettime(clock, &now);
         return now.tv_sec * kSecond + now.tv_nsec;
     }
     [[nodiscard]] static bool tsc_is_invariant() noexcept {
@@ -169,9 +180,10 @@ private:
     std::atomic<Nanos> last_{0};
     std::atomic<Nanos> ahead_{0};  ///< time that the counter lost: backwards, or suspended
     std::atomic<Nanos> compare_at_{0};
-    std::atomic_flag comparing_ = ATOMIC_FLAG_INIT;  ///< a thread uses the next two
-    Nanos since_boot_ = 0;                           ///< at the latest comparison; 0: none
+    std::atomic_flag comparing_ = ATOMIC_FLAG_INIT;  ///< a thread uses the next three
+    Nanos wall_ = 0;                                 ///< at the latest comparison; 0: none
     Nanos compared_ = 0;                             ///< this clock's time then
+    Nanos suspended_ = 0;                            ///< as last known
 };
 
 }  // namespace ulc::daemon

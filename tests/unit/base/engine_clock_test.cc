@@ -43,33 +43,59 @@ TEST(EngineClock, ignores_the_small_differences_of_two_cores) {
     EXPECT_EQ(clock.correct(1100), 1100) << "the counter was taken for one that went backwards";
 }
 
-TEST(EngineClock, jumps_ahead_by_the_time_for_which_the_machine_was_suspended) {
-    EngineClock clock(0);
-    const auto tick = [&](Nanos reading, Nanos since_boot) {
-        return clock.compare(clock.correct(reading), since_boot, clock.correct(reading + 50));
-    };
-    EXPECT_EQ(tick(kSecond, 100 * kSecond), kSecond + 50) << "nothing to compare with yet";
-    EXPECT_EQ(tick(kSecond + kMillisecond, 100 * kSecond + kMillisecond),
-              kSecond + kMillisecond + 50);
-    // It stood still for 5 s.
-    const Nanos after = tick(kSecond + 2 * kMillisecond, 105 * kSecond + 2 * kMillisecond);
+/// A clock without a counter, a wall clock, and the time for which the machine was suspended.
+class Suspends : public testing::Test {
+protected:
+    Nanos tick(Nanos before, Nanos wall, Nanos after) {
+        return clock.compare(clock.correct(before), wall, clock.correct(after), [this] {
+            ++questions;
+            return suspended;
+        });
+    }
+    EngineClock clock{0};
+    Nanos suspended = 3 * kSecond;  ///< before the clock began
+    unsigned questions = 0;
+};
+
+TEST_F(Suspends, it_jumps_ahead_by_the_time_that_it_missed) {
+    EXPECT_EQ(tick(kSecond, 100 * kSecond, kSecond + 50), kSecond + 50) << "nothing to compare";
+    EXPECT_EQ(
+        tick(kSecond + kMillisecond, 100 * kSecond + kMillisecond, kSecond + kMillisecond + 50),
+        kSecond + kMillisecond + 50);
+    EXPECT_EQ(questions, 1U);
+    suspended += 5 * kSecond;
+    const Nanos after = tick(kSecond + 2 * kMillisecond, 105 * kSecond + 2 * kMillisecond,
+                             kSecond + 2 * kMillisecond + 50);
     EXPECT_NEAR(static_cast<double>(after), 6.002e9, 1e3);
     EXPECT_NEAR(static_cast<double>(clock.correct(kSecond + 3 * kMillisecond)), 6.003e9, 1e3);
     // The counter began again at 0 meanwhile.
-    const Nanos reset = tick(0, 108 * kSecond + 3 * kMillisecond);
+    suspended += 3 * kSecond;
+    const Nanos reset = tick(0, 108 * kSecond + 3 * kMillisecond, 50);
     EXPECT_NEAR(static_cast<double>(reset), 9.003e9, 1e6);
 }
 
-TEST(EngineClock, takes_no_loss_of_the_processor_for_a_suspended_machine) {
-    EngineClock clock(0);
-    EXPECT_EQ(clock.compare(1000, 5 * kSecond, 1100), 1100);
-    // Before CLOCK_BOOTTIME is read, and behind it.
-    EXPECT_EQ(clock.compare(2000, 7 * kSecond, 2 * kSecond), 2 * kSecond);
-    EXPECT_EQ(clock.compare(2 * kSecond, 7 * kSecond, 4 * kSecond), 4 * kSecond);
-    EXPECT_EQ(clock.compare(4 * kSecond + 10, 9 * kSecond, 4 * kSecond + 20), 4 * kSecond + 20);
-    // Two clocks drift, here in a long nap.
-    EXPECT_EQ(clock.compare(104 * kSecond, 109 * kSecond + 500 * kMillisecond, 104 * kSecond),
-              104 * kSecond);
+TEST_F(Suspends, it_goes_on_where_the_counter_went_on) {
+    EXPECT_EQ(tick(kSecond, 100 * kSecond, kSecond), kSecond);
+    suspended += 5 * kSecond;
+    EXPECT_EQ(tick(6 * kSecond, 105 * kSecond, 6 * kSecond), 6 * kSecond);
+}
+
+TEST_F(Suspends, it_goes_on_where_the_wall_clock_was_set) {
+    EXPECT_EQ(tick(kSecond, 100 * kSecond, kSecond), kSecond);
+    EXPECT_EQ(tick(2 * kSecond, 3701 * kSecond, 2 * kSecond), 2 * kSecond);
+    EXPECT_EQ(questions, 2U);
+    EXPECT_EQ(tick(3 * kSecond, 102 * kSecond, 3 * kSecond), 3 * kSecond) << "and back";
+    EXPECT_EQ(tick(4 * kSecond, 103 * kSecond, 4 * kSecond), 4 * kSecond);
+    EXPECT_EQ(questions, 2U);
+}
+
+TEST_F(Suspends, it_asks_nothing_when_its_thread_loses_the_processor) {
+    EXPECT_EQ(tick(1000, 5 * kSecond, 1100), 1100);
+    // Before the wall clock is read, and behind it.
+    EXPECT_EQ(tick(2000, 7 * kSecond, 2 * kSecond), 2 * kSecond);
+    EXPECT_EQ(tick(2 * kSecond, 7 * kSecond, 4 * kSecond), 4 * kSecond);
+    EXPECT_EQ(tick(4 * kSecond + 10, 9 * kSecond, 4 * kSecond + 20), 4 * kSecond + 20);
+    EXPECT_EQ(questions, 1U);
 }
 
 }  // namespace
