@@ -269,7 +269,8 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.mac = endpoint.net->port.info.mac;
     config.mtu = std::min(config.mtu, endpoint.net->port.info.mtu);
     config.mtu_taken = endpoint.net->port.info.mtu;
-    config.mtu_sure = endpoint.net->port.info.mtu_sure;
+    const PortInfo& port = endpoint.net->port.info;
+    config.mtu_sure = port.follows_paths ? config.mtu : port.mtu_sure;
     config.ether_type = core.config.ether_type;
     config.crc = core.config.crc;
     config.seed = core.prng.next();

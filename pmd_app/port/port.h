@@ -38,6 +38,7 @@ struct PortInfo {
     Mac mac;
     std::uint16_t mtu = 1500;          ///< octets after the Ethernet header
     std::uint16_t mtu_sure = 1500;     ///< mtu that passes each path to another node
+    bool follows_paths = false;        ///< frames above a path's mtu are found, and sent in parts
     std::uint16_t tx_ring_frames = 0;  ///< frames that the device accepts at once
     std::uint32_t rx_frames =
         0;  ///< received frames that may be held beyond the device's ring; 0: any number

@@ -153,6 +153,7 @@ void UdpPort::fill_table(const PortOptions& options) {
     port_.info.mac = peers_.own();
     port_.info.mtu = options.mtu;
     port_.info.mtu_sure = least_mtu_of(options);
+    port_.info.follows_paths = true;
     port_.info.tx_ring_frames = Sender::kBurst;
     port_.info.rx_frames = options.segments;
     port_.info.gathers = true;
