@@ -71,9 +71,12 @@ public:
     explicit EngineClock(std::uint64_t tsc_hz) noexcept {
         if (tsc_hz != 0 && tsc_is_invariant())
             nanos_per_tick_ = static_cast<std::uint64_t>((Wide{kSecond} << kShift) / tsc_hz);
+        begin(suspended_now());
     }
 
-    EngineClock(const EngineClock& other) noexcept : nanos_per_tick_(other.nanos_per_tick_) {}
+    EngineClock(const EngineClock& other) noexcept : nanos_per_tick_(other.nanos_per_tick_) {
+        begin(suspended_now());
+    }
     EngineClock& operator=(const EngineClock& other) noexcept {
         nanos_per_tick_ = other.nanos_per_tick_;
         return *this;
@@ -104,12 +107,11 @@ public:
         if (time < compare_at_.load(std::memory_order_relaxed)) [[likely]]
             return time;
         const Nanos wall = read(CLOCK_REALTIME);
-        return compare(time, wall, correct(reading()),
-                       [] { return read(CLOCK_BOOTTIME) - read(CLOCK_MONOTONIC); });
+        return compare(time, wall, correct(reading()), suspended_now);
     }
     /// Compares the clock with the wall clock, which was read between `before` and `after`.
     /// `suspended` returns for how long the machine has been suspended since it started; it is
-    /// called at first, and where the wall clock is ahead. Returns the time.
+    /// called where the wall clock is ahead. Returns the time.
     template <typename Suspended>
     [[nodiscard]] Nanos compare(Nanos before, Nanos wall, Nanos after,
                                 const Suspended& suspended) noexcept {
@@ -117,9 +119,7 @@ public:
         // A thread that loses the processor between two readings sees too little, never too much.
         const Nanos missed = (wall - wall_) - (after - compared_);
         Nanos jump = 0;
-        if (wall_ == 0) {
-            suspended_ = suspended();
-        } else if (missed >= kSuspendMin) {
+        if (wall_ != 0 && missed >= kSuspendMin) {
             const Nanos all = suspended();
             const Nanos asleep = all - std::exchange(suspended_, all);
             if (asleep >= kSuspendMin) jump = std::min(missed, asleep);
@@ -131,6 +131,8 @@ public:
         comparing_.clear(std::memory_order_release);
         return after + jump;
     }
+    /// Begins with that time of suspensions, which are over.
+    void begin(Nanos suspended) noexcept { suspended_ = suspended; }
     /// Returns the time of a reading of the counter, which may have gone backwards.
     [[nodiscard]] Nanos correct(Nanos reading) noexcept {
         const Nanos last = last_.load(std::memory_order_acquire);
@@ -157,6 +159,10 @@ private:
             return static_cast<Nanos>((Wide{__rdtsc()} * nanos_per_tick_) >> kShift);
 #endif
         return monotonic_now();
+    }
+    /// Makes system calls.
+    [[nodiscard]] static Nanos suspended_now() noexcept {
+        return read(CLOCK_BOOTTIME) - read(CLOCK_MONOTONIC);
     }
     [[nodiscard]] static Nanos read(clockid_t clock) noexcept {
         timespec now{};

@@ -46,6 +46,7 @@ TEST(EngineClock, ignores_the_small_differences_of_two_cores) {
 /// A clock without a counter, a wall clock, and the time for which the machine was suspended.
 class Suspends : public testing::Test {
 protected:
+    Suspends() { clock.begin(suspended); }
     Nanos tick(Nanos before, Nanos wall, Nanos after) {
         return clock.compare(clock.correct(before), wall, clock.correct(after), [this] {
             ++questions;
@@ -62,7 +63,7 @@ TEST_F(Suspends, it_jumps_ahead_by_the_time_that_it_missed) {
     EXPECT_EQ(
         tick(kSecond + kMillisecond, 100 * kSecond + kMillisecond, kSecond + kMillisecond + 50),
         kSecond + kMillisecond + 50);
-    EXPECT_EQ(questions, 1U);
+    EXPECT_EQ(questions, 0U);
     suspended += 5 * kSecond;
     const Nanos after = tick(kSecond + 2 * kMillisecond, 105 * kSecond + 2 * kMillisecond,
                              kSecond + 2 * kMillisecond + 50);
@@ -83,10 +84,10 @@ TEST_F(Suspends, it_goes_on_where_the_counter_went_on) {
 TEST_F(Suspends, it_goes_on_where_the_wall_clock_was_set) {
     EXPECT_EQ(tick(kSecond, 100 * kSecond, kSecond), kSecond);
     EXPECT_EQ(tick(2 * kSecond, 3701 * kSecond, 2 * kSecond), 2 * kSecond);
-    EXPECT_EQ(questions, 2U);
+    EXPECT_EQ(questions, 1U);
     EXPECT_EQ(tick(3 * kSecond, 102 * kSecond, 3 * kSecond), 3 * kSecond) << "and back";
     EXPECT_EQ(tick(4 * kSecond, 103 * kSecond, 4 * kSecond), 4 * kSecond);
-    EXPECT_EQ(questions, 2U);
+    EXPECT_EQ(questions, 1U);
 }
 
 TEST_F(Suspends, it_asks_nothing_when_its_thread_loses_the_processor) {
@@ -95,7 +96,7 @@ TEST_F(Suspends, it_asks_nothing_when_its_thread_loses_the_processor) {
     EXPECT_EQ(tick(2000, 7 * kSecond, 2 * kSecond), 2 * kSecond);
     EXPECT_EQ(tick(2 * kSecond, 7 * kSecond, 4 * kSecond), 4 * kSecond);
     EXPECT_EQ(tick(4 * kSecond + 10, 9 * kSecond, 4 * kSecond + 20), 4 * kSecond + 20);
-    EXPECT_EQ(questions, 1U);
+    EXPECT_EQ(questions, 0U);
 }
 
 }  // namespace
