@@ -39,7 +39,8 @@ class Commands(unittest.TestCase):
             (folder / 'compile_commands.json').write_text('[]')
             (folder / 'meson-info/intro-tests.json').write_text(json.dumps([
                 {'name': 'wire_job', 'cmd': [f'{folder}/tests/unit/unit_wire', '--files=a.cc']},
-                {'name': 'sim_x', 'cmd': [f'{folder}/tests/sim/sim_x']}]))
+                {'name': 'sim_x', 'cmd': [f'{folder}/tests/sim/sim_x']},
+                {'name': 'wire_job', 'cmd': ['/elsewhere/wire_job_test']}]))
             build = load().Build(folder)
             self.assertEqual(build.command_of('tests/unit/unit_wire_job'),
                              ('tests/unit/unit_wire', ['--files=a.cc']))
