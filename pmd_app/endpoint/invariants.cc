@@ -70,7 +70,8 @@ void RxArena::check_invariants() const {
         std::uint16_t before = kEnd;
         for (std::uint16_t head = bins_[bin]; head != kEnd; head = granules_[head].next) {
             const Granule& block = granules_[head];
-            ULC_CHECK(free_blocks-- > 0 && block.state == kFree && block.prev == before);
+            ULC_CHECK(free_blocks > 0 && block.state == kFree && block.prev == before);
+            --free_blocks;
             ULC_CHECK(block.size >> bin == 1);
             before = head;
         }
