@@ -93,7 +93,7 @@ public:
         for (unsigned call = 0; call < calls && wrong.empty(); ++call) {
             operation.root = static_cast<std::uint16_t>(turns ? call % kRanks : 1);
             wrong = run_once(operation, call);
-            if (!wrong.empty()) wrong = "call " + std::to_string(call) + ":" + wrong;
+            if (!wrong.empty()) wrong.insert(0, "call " + std::to_string(call) + ":");
         }
         for (std::uint16_t rank = 0; rank < kRanks; ++rank)
             lib_.cluster().set_program(rank, nullptr);
