@@ -103,11 +103,12 @@ public:
     }
     /// Returns the time, which never goes backwards. Any thread may call.
     [[nodiscard]] Nanos now() noexcept {
-        const Nanos time = correct(reading());
+        const auto read_counter = [this] { return reading(); };
+        const Nanos time = correct(read_counter);
         if (time < compare_at_.load(std::memory_order_relaxed)) [[likely]]
             return time;
         const Nanos wall = read(CLOCK_REALTIME);
-        return compare(time, wall, correct(reading()), suspended_now);
+        return compare(time, wall, correct(read_counter), suspended_now);
     }
     /// Compares the clock with the wall clock, which was read between `before` and `after`.
     /// `suspended` returns for how long the machine has been suspended since it started; it is
@@ -133,13 +134,19 @@ public:
     }
     /// Begins with that time of suspensions, which are over.
     void begin(Nanos suspended) noexcept { suspended_ = suspended; }
-    /// Returns the time of a reading of the counter, which may have gone backwards.
-    [[nodiscard]] Nanos correct(Nanos reading) noexcept {
-        const Nanos last = last_.load(std::memory_order_acquire);
-        Nanos time = reading + ahead_.load(std::memory_order_relaxed);
+    /// Returns the time of `reading()`, of a counter which may have gone backwards.
+    template <typename Reading>
+    [[nodiscard]] Nanos correct(const Reading& reading) noexcept {
+        // The order matters. A thread that loses the processor between these lines has an early
+        // time of others to compare with, never an early reading.
+        const Nanos last = last_.load(std::memory_order_acquire);  // with the release below
+        Nanos ahead = ahead_.load(std::memory_order_relaxed);
+        Nanos time = reading() + ahead;
         if (time < last) [[unlikely]] {
-            // Counters of two cores may differ by less, and two threads may pass each other.
-            if (last - time > kJump) ahead_.fetch_add(last - time, std::memory_order_relaxed);
+            // Counters of two cores may differ by less. Another thread may have seen the jump.
+            if (last - time > kJump)
+                ahead_.compare_exchange_strong(ahead, ahead + last - time,
+                                               std::memory_order_relaxed);
             time = last;
         }
         last_.store(time, std::memory_order_release);

@@ -7,6 +7,11 @@
 namespace ulc::daemon {
 namespace {
 
+/// Returns the time of a reading of the counter.
+Nanos time_of(EngineClock& clock, Nanos reading) {
+    return clock.correct([reading] { return reading; });
+}
+
 TEST(EngineClock, by_the_measured_frequency_keeps_pace_with_the_system) {
     EngineClock clock(measure_tsc_hz());
     const Nanos began = clock.now();
@@ -29,18 +34,40 @@ TEST(EngineClock, frequencies_measured_one_after_another_agree) {
 
 TEST(EngineClock, goes_on_where_the_counter_went_backwards) {
     EngineClock clock(0);
-    EXPECT_EQ(clock.correct(5 * kSecond), 5 * kSecond);
-    EXPECT_EQ(clock.correct(2 * kSecond), 5 * kSecond);
-    EXPECT_EQ(clock.correct(2 * kSecond + 7), 5 * kSecond + 7);
-    EXPECT_EQ(clock.correct(kSecond), 5 * kSecond + 7) << "again";
-    EXPECT_EQ(clock.correct(2 * kSecond), 6 * kSecond + 7);
+    EXPECT_EQ(time_of(clock, 5 * kSecond), 5 * kSecond);
+    EXPECT_EQ(time_of(clock, 2 * kSecond), 5 * kSecond);
+    EXPECT_EQ(time_of(clock, 2 * kSecond + 7), 5 * kSecond + 7);
+    EXPECT_EQ(time_of(clock, kSecond), 5 * kSecond + 7) << "again";
+    EXPECT_EQ(time_of(clock, 2 * kSecond), 6 * kSecond + 7);
 }
 
 TEST(EngineClock, ignores_the_small_differences_of_two_cores) {
     EngineClock clock(0);
-    EXPECT_EQ(clock.correct(1000), 1000);
-    EXPECT_EQ(clock.correct(900), 1000);
-    EXPECT_EQ(clock.correct(1100), 1100) << "the counter was taken for one that went backwards";
+    EXPECT_EQ(time_of(clock, 1000), 1000);
+    EXPECT_EQ(time_of(clock, 900), 1000);
+    EXPECT_EQ(time_of(clock, 1100), 1100) << "the counter was taken for one that went backwards";
+}
+
+TEST(EngineClock, keeps_its_pace_when_a_thread_loses_the_processor_behind_its_reading) {
+    EngineClock clock(0);
+    EXPECT_EQ(time_of(clock, kSecond), kSecond);
+    static_cast<void>(clock.correct([&] {
+        EXPECT_EQ(time_of(clock, 18 * kSecond), 18 * kSecond) << "another thread";
+        return kSecond + 1;
+    }));
+    EXPECT_EQ(time_of(clock, 19 * kSecond), 19 * kSecond)
+        << "the counter was taken for one that went backwards";
+}
+
+TEST(EngineClock, jumps_once_where_two_threads_see_the_counter_go_backwards) {
+    EngineClock clock(0);
+    EXPECT_EQ(time_of(clock, 5 * kSecond), 5 * kSecond);
+    EXPECT_EQ(clock.correct([&] {
+        EXPECT_EQ(time_of(clock, 2 * kSecond), 5 * kSecond) << "another thread";
+        return 2 * kSecond;
+    }),
+              5 * kSecond);
+    EXPECT_EQ(time_of(clock, 3 * kSecond), 6 * kSecond);
 }
 
 /// A clock without a counter, a wall clock, and the time for which the machine was suspended.
@@ -48,7 +75,7 @@ class Suspends : public testing::Test {
 protected:
     Suspends() { clock.begin(suspended); }
     Nanos tick(Nanos before, Nanos wall, Nanos after) {
-        return clock.compare(clock.correct(before), wall, clock.correct(after), [this] {
+        return clock.compare(time_of(clock, before), wall, time_of(clock, after), [this] {
             ++questions;
             return suspended;
         });
@@ -68,7 +95,7 @@ TEST_F(Suspends, it_jumps_ahead_by_the_time_that_it_missed) {
     const Nanos after = tick(kSecond + 2 * kMillisecond, 105 * kSecond + 2 * kMillisecond,
                              kSecond + 2 * kMillisecond + 50);
     EXPECT_NEAR(static_cast<double>(after), 6.002e9, 1e3);
-    EXPECT_NEAR(static_cast<double>(clock.correct(kSecond + 3 * kMillisecond)), 6.003e9, 1e3);
+    EXPECT_NEAR(static_cast<double>(time_of(clock, kSecond + 3 * kMillisecond)), 6.003e9, 1e3);
     // The counter began again at 0 meanwhile.
     suspended += 3 * kSecond;
     const Nanos reset = tick(0, 108 * kSecond + 3 * kMillisecond, 50);
