@@ -51,6 +51,11 @@ Pair::~Pair() {
         ulc_close(end);
 }
 
+void Pair::settle(std::chrono::nanoseconds time) {
+    for (const auto limit = Clock::now() + time; Clock::now() < limit;)
+        poll();
+}
+
 void Pair::move(std::uint16_t from, const void* out, void* in, std::size_t octets) {
     const auto to = static_cast<std::uint16_t>(1 - from);
     ulc_request receive;

@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 #include <ulc.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,6 +20,9 @@ public:
     ~Pair();  ///< leaves
     Pair(const Pair&) = delete;
     Pair& operator=(const Pair&) = delete;
+
+    /// Polls both ends for a time: how a job settles after it formed is not in the figures then.
+    void settle(std::chrono::nanoseconds time);
 
     /// One message from rank `from` to the other one.
     void move(std::uint16_t from, const void* out, void* in, std::size_t octets);
