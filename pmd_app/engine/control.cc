@@ -269,8 +269,9 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.mac = endpoint.net->port.info.mac;
     config.mtu = std::min(config.mtu, endpoint.net->port.info.mtu);
     config.mtu_taken = endpoint.net->port.info.mtu;
-    const PortInfo& port = endpoint.net->port.info;
-    config.mtu_sure = port.follows_paths ? config.mtu : port.mtu_sure;
+    // A link outlives a path that narrows, and UDP follows it.
+    const bool ends = config.rank != kNoRank && !endpoint.net->port.info.follows_paths;
+    config.mtu_sure = ends ? wire::kMtuMin : config.mtu;
     config.ether_type = core.config.ether_type;
     config.crc = core.config.crc;
     config.seed = core.prng.next();
