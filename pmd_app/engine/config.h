@@ -33,7 +33,7 @@ struct EngineConfig {
     urtp::Params params;
     std::string profile{urtp::kDefaultProfile};  ///< profile of jobs that name none
     /// The engine fills mac, mtu, ether_type, crc, incarnation, seed and group_in_use.
-    JobsConfig jobs;
+    jobs::JobsConfig jobs;
     std::uint16_t ether_type = wire::kEtherTypeDefault;
     /// Puts a CRC32C in every frame, and drops frames without: for wires without a frame check
     /// sequence. The same for all engines of a wire.

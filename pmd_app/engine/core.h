@@ -45,6 +45,10 @@ class Archive;
 
 namespace ulc::engine {
 
+using jobs::AddressChange, jobs::JobEvent, jobs::JobEventKind, jobs::JobId, jobs::Jobs,
+    jobs::JobView, jobs::JoinRequest, jobs::kNoJob, jobs::kNoNode, jobs::LinkEnd, jobs::LinkEvent,
+    jobs::LinkEventKind, jobs::Links, jobs::NodeIndex;
+
 enum class EndpointState : std::uint8_t {
     kReserved,   ///< has a handle, no memory yet
     kOpen,       ///< serves its client

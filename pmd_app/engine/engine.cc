@@ -17,9 +17,9 @@ constexpr Nanos kClientPatience = kMillisecond;  ///< between looks at a client 
 constexpr std::uint32_t kFirstTicket = 0U - 1024U;
 constexpr std::uint32_t kGenerationMask = (1U << (31 - kHandleIndexBits)) - 1;
 
-JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
-                       GroupTable* groups) {
-    JobsConfig jobs = config.jobs;
+jobs::JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
+                             GroupTable* groups) {
+    jobs::JobsConfig jobs = config.jobs;
     jobs.mac = port.info.mac;
     jobs.mtu = port.info.mtu;
     jobs.mtu_sure = port.info.mtu_sure;

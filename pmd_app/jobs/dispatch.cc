@@ -3,7 +3,7 @@
 #include "jobs/job_records.h"
 #include "jobs/jobs.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
     if (frame.source == impl_->config.mac) {
@@ -85,4 +85,4 @@ void Jobs::on_links(const wire::NodeView& view, const Mac& source, Nanos now) {
     addresses_.on_reply(view, source, now);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -15,7 +15,7 @@
 #include "jobs/job_records.h"
 #include "wire/mac_text.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 constexpr Nanos kPatienceMax = 3600 * kSecond;
@@ -491,4 +491,4 @@ void Jobs::Impl::check_deadlines(JobRecord& record, Nanos now) {
     }
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

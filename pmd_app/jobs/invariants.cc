@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "jobs/job_records.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 void check_publisher(const JobRecord& record, const Publisher& publisher) {
@@ -57,4 +57,4 @@ void Jobs::check_invariants() const {
     ULC_CHECK(impl_->events.empty() || next_look_ == 0);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

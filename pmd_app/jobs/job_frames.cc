@@ -8,7 +8,7 @@
 #include "jobs/job_records.h"
 #include "wire/build.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 /// A claim of a job that forms is broadcast at most once in this time for each job that forms.
@@ -321,4 +321,4 @@ std::size_t Jobs::Impl::put_bye(JobRecord& record, std::byte* body, Nanos now) {
     return tagged(record.by_hand, record.key, body, octets);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

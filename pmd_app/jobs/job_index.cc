@@ -3,7 +3,7 @@
 
 #include "jobs/job_records.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 std::uint64_t JobIndex::key_of(bool by_hand, std::string_view name,
                                const wire::Nonce& id) const noexcept {
@@ -30,4 +30,4 @@ const wire::JobKey* JobIndex::key_of_ended(const wire::Nonce& id,
     return nullptr;
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -18,7 +18,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 struct JobRecord;
 
@@ -72,4 +72,4 @@ private:
     KeyedLists<std::uint32_t> ended_;  ///< places of EndedJob
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -23,7 +23,7 @@
 #include "jobs/jobs.h"
 #include "wire/job_key.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 /// Nodes that said that they have rank 0, of one forming job; a later one replaces the earliest.
 inline constexpr std::size_t kRank0Max = 4;
@@ -447,4 +447,4 @@ struct Jobs::Impl {
     void fields(state::Archive& archive);
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -6,7 +6,7 @@
 
 #include "jobs/job_records.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 LocalRank* JobRecord::local(Rank rank) noexcept {
     const auto at = std::find_if(locals.begin(), locals.end(),
@@ -467,4 +467,4 @@ bool Jobs::drained() const noexcept {
            });
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -39,7 +39,7 @@
 #include "wire/job.h"
 #include "wire/parse.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 /// Names a job record of this engine; never reused within an engine life.
 using JobId = std::uint32_t;
@@ -266,4 +266,4 @@ private:
     Nanos next_look_ = kNever;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "jobs/links.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 // ------------------------------------------------------------------------------ in
 
@@ -306,4 +306,4 @@ void Links::settle_local(Nanos now) {
     }
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

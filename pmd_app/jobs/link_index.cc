@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "jobs/links.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 Links::NodeLinks::const_iterator Links::first_of(const NodeLinks& links, Handle peer,
                                                  Handle endpoint) const noexcept {
@@ -55,4 +55,4 @@ void Links::unlist(const Ref& ref) {
     if (links.empty()) nodes_.erase(node);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "jobs/links.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 void Links::publish(Handle endpoint) {
     Ends* ends = ends_of(endpoint);
@@ -146,4 +146,4 @@ std::size_t Links::put_where(std::byte* body, Mac& to) {
     return wire::put_link(body, where, {}, at->key, config_.mac);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 Links::Links(const LinksConfig& config, Liveness& liveness, Counters& counters)
     : config_(config), liveness_(liveness), counters_(counters), prng_(config.seed) {}
@@ -472,4 +472,4 @@ void Links::check_invariants() const {
     ULC_CHECK(alive == 0);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -42,7 +42,7 @@
 #include "jobs/liveness.h"
 #include "wire/link.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 inline constexpr std::size_t kLinkAnswersMax = 64;
 inline constexpr std::size_t kCallsMax = 64;
@@ -341,4 +341,4 @@ private:
     Nanos timer_ = kNever;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 /// Pings between node_idle and node_dead, so that heavy loss does not look like death: at 30 % loss
@@ -421,4 +421,4 @@ bool Liveness::next_dead(NodeVerdict& verdict) noexcept {
     return false;
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -43,7 +43,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 /// Names a watched node: 16 bits of slot, 16 bits of the slot's generation, so that an index kept
 /// too long names no node, and never another one.
@@ -261,4 +261,4 @@ private:
     Nanos own_absence_at_ = 0;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 /// Returns a place in a mesh as a number, not 0.
@@ -269,4 +269,4 @@ void NodeAddresses::index_all() {
     }
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -39,7 +39,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 using AddressList = FixedVector<NodeAddress, kNodeLinksMax>;
 
@@ -218,4 +218,4 @@ private:
     std::deque<AddressChange> changes_;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

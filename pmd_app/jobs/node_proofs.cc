@@ -10,7 +10,7 @@
 
 #include "jobs/node_addresses.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 // ---- questions ----------------------------------------------------------------------------------
 
@@ -288,4 +288,4 @@ void NodeAddresses::confirm_address(Known& known, const wire::NodeView& view, co
     settle(known);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -18,7 +18,7 @@
 
 #include "jobs/job_records.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 constexpr std::uint32_t kWorldTries = 16;
@@ -470,4 +470,4 @@ void Jobs::Impl::reject_publisher(const JobRecord& record, const Mac& publisher,
     (void)rejects.push_back(reject);  // full: the roster comes again
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

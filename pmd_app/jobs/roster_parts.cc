@@ -8,7 +8,7 @@
 #include "jobs/job_records.h"
 #include "wire/mac_text.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 // J-39, J-47
 void Jobs::Impl::settle_attributes(JobRecord& record) {
@@ -112,4 +112,4 @@ void Jobs::Impl::shorten(JobRecord& record, Nanos now) {
     start_rounds(record, PublisherStage::kRoster, publisher.parts, now);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -10,7 +10,7 @@
 #include "jobs/job_records.h"
 #include "wire/mac_text.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 /// One claim may be an old frame of this node that a loop returned. A second one of the same
 /// incarnation is not: the other engine repeats its claims, as this one does. It may hear this one
@@ -92,4 +92,4 @@ std::string Jobs::Impl::twins_text(const JobRecord& record, const Mac& mac) cons
            "; give one of them another MAC";
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

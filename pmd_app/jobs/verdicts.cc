@@ -10,7 +10,7 @@
 
 #include "jobs/job_records.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 std::span<const Rank> JobRecord::ranks_at(const Mac& mac) const noexcept {
     const auto [from, to] =
@@ -226,4 +226,4 @@ void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) {
     }
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

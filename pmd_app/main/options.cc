@@ -375,7 +375,7 @@ NodeOptions node_options_of(const Options& o) {
     p.rx_pool_packets = o.rx_pool;
     // A process that waits for a node without sending to it is notified of its death as soon as one
     // that sends.
-    engine::LivenessConfig& liveness = node.engine.jobs.liveness;
+    jobs::LivenessConfig& liveness = node.engine.jobs.liveness;
     liveness.node_dead = o.peer_dead;
     liveness.node_idle = std::min(liveness.node_idle, o.peer_dead / 8);
     node.engine.profile = o.profile;

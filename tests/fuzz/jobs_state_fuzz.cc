@@ -17,7 +17,7 @@
 namespace {
 
 using namespace ulc;
-using namespace ulc::engine;
+using namespace ulc::jobs;
 using fuzz::Op;
 
 class Script {

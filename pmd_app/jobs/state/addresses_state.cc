@@ -6,7 +6,7 @@
 #include "jobs/node_addresses.h"
 #include "wire/state/ids.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 void AddressChange::fields(state::Archive& archive) {
     ULC_STATE(archive, AddressChange, 2, (node, addresses, proved), ());
@@ -66,4 +66,4 @@ bool NodeAddresses::is_whole() const {
            !has_twins(addresses) && !has_twins(places);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -9,7 +9,7 @@
 #include "jobs/links.h"
 #include "wire/state/ids.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 constexpr LinkEnd::State last_value(LinkEnd::State) { return LinkEnd::State::kFree; }
 constexpr LinkEventKind last_value(LinkEventKind) { return LinkEventKind::kCalled; }
@@ -131,4 +131,4 @@ bool Links::ends_are_listed() const {
     return alive == listed.size();
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -6,7 +6,7 @@
 #include "jobs/liveness.h"
 #include "wire/state/ids.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 void RateLimit::fields(state::Archive& archive) {
     ULC_STATE(archive, RateLimit, 1, (empty_at_), ());
@@ -54,4 +54,4 @@ void Liveness::fields(state::Archive& archive) {
         index_ends();
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -6,7 +6,7 @@
 #include "jobs/job_records.h"
 #include "wire/state/ids.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 constexpr JobPhase last_value(JobPhase) { return JobPhase::kFailed; }
 constexpr PublisherStage last_value(PublisherStage) { return PublisherStage::kCommit; }
@@ -157,4 +157,4 @@ void Jobs::fields(state::Archive& archive) {
     archive.values(*impl_);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -138,7 +138,7 @@ constexpr std::uint64_t core_layout() noexcept {
                                     sizeof(CoreState),
                                     sizeof(engine::EngineConfig),
                                     sizeof(urtp::Params),
-                                    sizeof(engine::JobsConfig),
+                                    sizeof(jobs::JobsConfig),
                                     sizeof(engine::AccountLimits),
                                     sizeof(engine::Claimant),
                                     sizeof(engine::Interrupt),

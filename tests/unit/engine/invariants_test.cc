@@ -13,6 +13,21 @@
 #include "jobs/job_records.h"
 #include "tests/fuzz/heap_pool.h"
 
+namespace ulc::jobs {
+
+/// Breaks what no caller can break.
+struct Breaker {
+    static void record_without_id(Jobs& jobs) {
+        jobs.impl_->records.push_back(std::make_unique<JobRecord>());
+    }
+    static void late_look(Jobs& jobs) {
+        jobs.impl_->timer = 5;
+        jobs.next_look_ = 6;
+    }
+};
+
+}  // namespace ulc::jobs
+
 namespace ulc::engine {
 
 /// Breaks what no caller can break.
@@ -51,13 +66,8 @@ struct Breaker {
     }
     static void ticket(Net& net) { ++net.transmitter.departures_.next; }
     static void report_of_the_port(Net& net) { ++net.transmitter.reported_; }
-    static void record_without_id(Net& net) {
-        net.jobs.impl_->records.push_back(std::make_unique<JobRecord>());
-    }
-    static void late_look(Net& net) {
-        net.jobs.impl_->timer = 5;
-        net.jobs.next_look_ = 6;
-    }
+    static void record_without_id(Net& net) { jobs::Breaker::record_without_id(net.jobs); }
+    static void late_look(Net& net) { jobs::Breaker::late_look(net.jobs); }
 };
 
 namespace {

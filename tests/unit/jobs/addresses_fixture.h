@@ -9,7 +9,7 @@
 #include "tests/unit/jobs/bus.h"
 #include "wire/build.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 /// The address of link `link` of a node.
 inline Mac link_mac(unsigned node, unsigned link) {
@@ -117,4 +117,4 @@ protected:
     Nanos step = kMillisecond;  ///< runs after each frame
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -2,7 +2,7 @@
 // Nodes with several links: jobs/node_addresses.h, docs/protocol/NODES.md §8.6.
 #include "tests/unit/jobs/addresses_fixture.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 // N-27, N-28
@@ -388,4 +388,4 @@ TEST_F(Addresses, of_invented_nodes_cost_the_same_for_each_and_are_limited) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

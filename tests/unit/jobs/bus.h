@@ -19,7 +19,7 @@
 #include "jobs/jobs.h"
 #include "wire/build.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 inline Mac mac_of(unsigned node) {
     return Mac{{2, 0, 0, 0, static_cast<std::uint8_t>(node >> 8), static_cast<std::uint8_t>(node)}};
@@ -296,4 +296,4 @@ private:
     std::uint64_t sent_ = 0;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

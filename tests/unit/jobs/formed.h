@@ -8,7 +8,7 @@
 
 #include "tests/unit/jobs/bus.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 inline constexpr Handle kFirstEndpoint = 10;
 
@@ -31,4 +31,4 @@ protected:
     }
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

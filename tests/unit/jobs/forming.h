@@ -8,7 +8,7 @@
 
 #include "tests/unit/jobs/bus.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 /// Expects that every endpoint of every node has formed, and that all hold the same roster.
 inline void expect_one_roster(JobBus& bus, const std::string& name, std::uint16_t size) {
@@ -50,4 +50,4 @@ inline bool all_formed(JobBus& bus) {
 
 class UnderLoss : public testing::TestWithParam<std::uint64_t> {};
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

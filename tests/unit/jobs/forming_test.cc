@@ -2,7 +2,7 @@
 // Tests how jobs form over a lossy wire: jobs/jobs.h, docs/PROTOCOL.md §7.
 #include "tests/unit/jobs/forming.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 TEST(JobsForming, a_job_of_one_forms_at_once_without_a_frame) {
@@ -493,4 +493,4 @@ TEST(JobsForming, the_highest_common_version_is_chosen) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -2,7 +2,7 @@
 // Forming jobs whose time runs out, and claimants that are replaced.
 #include "tests/unit/jobs/forming.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 // ---------------------------------------------------------------------------- time and replacement
@@ -256,4 +256,4 @@ TEST_P(UnderLoss, a_claimant_that_dies_before_it_holds_the_roster_is_replaced) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -7,7 +7,7 @@
 #include "tests/unit/jobs/bus.h"
 #include "wire/job_key.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 using Octets = std::vector<std::byte>;
@@ -534,4 +534,4 @@ TEST(JobsHostile, nothing_comes_back_many_times) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -6,7 +6,7 @@
 
 #include "tests/unit/jobs/linked.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 wire::LinkName name_of(std::uint8_t number, std::uint8_t secret = 1) {
@@ -310,4 +310,4 @@ TEST(LinkNames, are_free_again_when_the_endpoint_ends) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

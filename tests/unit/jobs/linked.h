@@ -8,7 +8,7 @@
 
 #include "tests/unit/jobs/bus.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 
 inline constexpr Handle kEndpoint = 10;  ///< endpoint of node 0; others: that and 100 for each node
 
@@ -134,4 +134,4 @@ inline void expect_one_link(Linked& w) {
     }
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -2,7 +2,7 @@
 // Ends of links, and calls that are old, refused, too many or random.
 #include "tests/unit/jobs/linked.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 // L-27
@@ -378,4 +378,4 @@ TEST(Links, stand_random_frames) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -2,7 +2,7 @@
 // The handshake of links, and their ends: jobs/links.h, docs/PROTOCOL.md §13.
 #include "tests/unit/jobs/linked.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 // L-5, L-6
@@ -193,4 +193,4 @@ TEST(Links, to_a_node_that_is_not_there_fail_when_it_is_dead) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

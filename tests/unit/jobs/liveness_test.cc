@@ -8,7 +8,7 @@
 #include "tests/unit/jobs/formed.h"
 #include "wire/build.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Formed, testing::Range<std::uint64_t>(1, 11));
@@ -476,4 +476,4 @@ TEST(LivenessTokens, a_pong_to_no_fresh_question_proves_nothing) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

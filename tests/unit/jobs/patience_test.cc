@@ -4,7 +4,7 @@
 
 #include "tests/unit/jobs/formed.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 /// Keeps a node from the processor for that long.
@@ -235,4 +235,4 @@ TEST_P(Formed, a_node_that_one_job_gave_up_goes_on_in_the_patient_one) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

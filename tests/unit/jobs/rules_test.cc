@@ -4,7 +4,7 @@
 
 #include "tests/unit/jobs/bus.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 constexpr std::uint8_t kNonce = 7;
@@ -196,4 +196,4 @@ TEST(JobsRules, the_verdict_of_the_transport_ends_all_ranks_of_the_node) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs

@@ -6,7 +6,7 @@
 #include "tests/unit/jobs/linked.h"
 #include "wire/job_key.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 constexpr unsigned kJobs = 512;
@@ -251,4 +251,4 @@ TEST(LinksOfStrangers, cost_the_same_whatever_links_the_node_has) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs
