@@ -50,6 +50,12 @@ KEEPS_THE_RULES = {
     "pmd_app/jobs/jobs.h": '#include "urtp/stream.h"\n#include "wire/ids.h"\n',
     "pmd_app/endpoint/deliver.h": '#include "urtp/stream.h"\n#include "abi/records.h"\n',
     "pmd_app/endpoint/longest.h": "\n" * 499,
+    "pmd_app/main/clock.h": "namespace ulc::state {\nclass A;\n}\nnamespace ulc::daemon {\n}\n",
+    "pmd_app/urtp/profiles/a.h": "namespace ulc::urtp::profiles {\n}\n",
+    "coll/algorithms/tree.h": "namespace ulc::coll {\n}\n",
+    "libulc/base/units.h": "namespace ulc {\n}\n",
+    "libulc/base/state/archive.h": "namespace ulc::state {\n}\n",
+    "pmd_app/drivers/tulip/chip.h": "namespace ulc::tulip {\n}\n",
 } | {f"{folder}/{number}{suffix}": ""
      for folder, suffix in (("pmd_app/shm", ".h"), ("tests/unit/shm", ".txt"))
      for number in range(25)} | {f"tests/fuzz/corpus/frames/{number}": "" for number in range(26)}
@@ -145,6 +151,14 @@ VIOLATIONS = {
     "exec_makes_unique": ("libulc/exec/a.cc", "auto p = std::make_unique<int>(3);", "allocates"),
     "coll_news_after_a_comment":
         ("coll/a.cc", "/* why */ auto* p = new int[3]; // so", "allocates"),
+    "jobs_in_the_namespace_of_the_engine":
+        ("pmd_app/jobs/a.h", "namespace ulc::engine {", "write ulc::jobs, not"),
+    "a_namespace_that_only_begins_alike":
+        ("pmd_app/jobs/a.h", "namespace ulc::jobs_too {", "write ulc::jobs, not"),
+    "a_forward_declaration_alone_as_the_namespace":
+        ("pmd_app/main/a.h", "namespace ulc::state { class A; }", "write ulc::daemon"),
+    "base_in_a_namespace":
+        ("libulc/base/state/a.h", "namespace ulc {", "write ulc::state, not ulc"),
 }
 
 
