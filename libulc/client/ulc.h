@@ -275,7 +275,7 @@ enum ulc_hold_flag {
  * keep: `count` ranks that are never excluded, at most ULC_HOLD_KEEP_MAX. The error handlers of
  * both ranks get EXCLUDED, then each is PEER_DIED for the other, after what had arrived. The other
  * ranks of this node go on without the member too, and it without them. Before the call the
- * engine's option hold-told is the limit, and nothing is excluded. Call it before the first
+ * engine's parameter hold-limit is the limit, and nothing is excluded. Call it before the first
  * multicast. Errors: INVALID, AGAIN (ring full), NOT_FORMED, CLOSED. Threads: the endpoint's. */
 ULC_API int ulc_set_hold(ulc_endpoint* ep, int64_t limit_ns, unsigned flags, const uint16_t* keep,
                          unsigned count);

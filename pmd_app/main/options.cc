@@ -106,6 +106,15 @@ Options options_of(const Raw& raw) {
     return options;
 }
 
+/// Fills `out`. Returns as check_relations() does.
+std::string checked_options_of(const Raw& raw, Options& out) {
+    out = options_of(raw);
+    for (const std::string& text : out.param_texts) {
+        if (std::string wrong = set_param(text, out.params); !wrong.empty()) return wrong;
+    }
+    return check_relations(out);
+}
+
 /// Returns a question for the option that somebody meant who wrote `word`, "--name" or a key of the
 /// configuration.
 std::string did_you_mean(std::string word, const char* dashes) {
@@ -116,6 +125,14 @@ std::string did_you_mean(std::string word, const char* dashes) {
 #undef ULC_OPTION
                                                                            });
     return meant.empty() ? "" : fmt::format(" did you mean {}{}?", dashes, meant);
+}
+
+/// Returns the sentence for an option of release 0.2.0 that is a parameter; empty: it is none.
+/// `word` is as did_you_mean() takes it.
+std::string now_a_parameter(std::string word, const char* instead) {
+    word.erase(0, word.find_first_not_of('-'));
+    const std::string name = param_of_option(word.substr(0, word.find('=')));
+    return name.empty() ? "" : fmt::format(fmt::runtime(instead), word, name);
 }
 
 /// Returns the file given with --config; empty: none.
@@ -145,12 +162,21 @@ std::string explain(const CLI::App& app, const CLI::Error& error) {
     }
     std::string text = error.what();
     const std::string word = text.substr(text.rfind(' ') + 1);
-    if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr)
+    if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
+        if (std::string moved = now_a_parameter(
+                word, "{} is a parameter: write param = [\"{}=VALUE\"]; --help-params lists all");
+            !moved.empty())
+            return config + ": " + moved;
         return fmt::format("{}: unknown option {};{} --help lists all", config, word,
                            did_you_mean(word, ""));
+    }
     if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
         const auto extras = app.remaining();
         const std::string& first = extras.front();
+        if (std::string moved = now_a_parameter(
+                first, "--{} is a parameter: write --param {}=VALUE; --help-params lists all");
+            first.starts_with('-') && !moved.empty())
+            return moved;
         return first.starts_with('-')
                    ? fmt::format("there is no option {};{} --help lists all", first,
                                  did_you_mean(first, "--"))
@@ -236,15 +262,17 @@ std::string check_relations(const Options& o) {
     if (o.sandbox != "auto" && o.sandbox != "yes" && o.sandbox != "no")
         return "--sandbox is auto, yes or no, not " + o.sandbox;
     if (o.upgrade != "yes" && o.upgrade != "no") return "--upgrade is yes or no, not " + o.upgrade;
-    if (o.window < 2 * o.ack_window)
-        return "--window must be at least twice --ack-window, or senders stop for acknowledgements";
-    if (o.min_recv_wait > o.max_recv_wait) return "--min-recv-wait must not exceed --max-recv-wait";
-    if (o.min_send_wait > o.max_send_wait) return "--min-send-wait must not exceed --max-send-wait";
-    if (o.peer_dead < 4 * o.max_send_wait)
-        return "--peer-dead must be at least four times --max-send-wait, or a few lost probes "
-               "kill a peer";
-    if (o.tx_arena > o.arena_max || o.rx_arena > o.arena_max)
-        return "--tx-arena and --rx-arena must not exceed --arena-max";
+    if (o.window < 2 * o.params.ack_window)
+        return "--window must be at least twice ack-window of --param, or senders stop for ACKs";
+    if (o.params.min_recv_wait > o.params.max_recv_wait)
+        return "--param: min-recv-wait must not exceed max-recv-wait";
+    if (o.params.min_send_wait > o.params.max_send_wait)
+        return "--param: min-send-wait must not exceed max-send-wait";
+    if (o.peer_dead < 4 * o.params.max_send_wait)
+        return "--peer-dead must be at least four times max-send-wait of --param, or a few lost "
+               "probes kill a peer";
+    if (std::max(o.tx_arena, o.rx_arena) > o.params.arena_max)
+        return "--tx-arena and --rx-arena must not exceed arena-max of --param";
     const std::uint32_t needed_mb = memory_needed_mb(o);
     if (o.memory_mb != 0 && needed_mb > o.memory_mb)
         return fmt::format(
@@ -262,6 +290,8 @@ bool parse_daemon_options(int argc, const char* const* argv, Options& out, int& 
     app.set_version_flag("--version", ULC_VERSION);
     bool markdown = false;
     app.add_flag("--print-options", markdown, "print all options as a Markdown table and end");
+    bool lists_params = false;
+    app.add_flag("--help-params", lists_params, "print the parameters of --param and end");
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& done) {  // --help, --version
@@ -278,13 +308,12 @@ bool parse_daemon_options(int argc, const char* const* argv, Options& out, int& 
         status = 2;
         return false;
     }
-    if (markdown) {
-        std::fputs(options_as_markdown().c_str(), stdout);
+    if (markdown || lists_params) {
+        std::fputs((markdown ? options_as_markdown() : params_as_text()).c_str(), stdout);
         status = 0;
         return false;
     }
-    out = options_of(raw);
-    if (const std::string wrong = check_relations(out); !wrong.empty()) {
+    if (const std::string wrong = checked_options_of(raw, out); !wrong.empty()) {
         std::fprintf(stderr, "ulc-engine: %s\n", wrong.c_str());
         status = 2;
         return false;
@@ -304,8 +333,7 @@ Err parse_embedded_options(const char* devices, const char* options, Options& ou
         return Err::kInvalid;
     }
     if (devices != nullptr && *devices != 0) raw.devices = split(devices, ';');
-    out = options_of(raw);
-    why = check_relations(out);
+    why = checked_options_of(raw, out);
     return why.empty() ? Err::kOk : Err::kInvalid;
 }
 
@@ -329,9 +357,7 @@ engine::AccountLimits account_limits_of(const Options& o) {
     }
     limits.jobs_per_second = o.jobs_per_second;
     limits.owner = geteuid();
-    limits.errors_per_second = o.client_errors;
-    limits.frames_kept = o.frames_kept;
-    limits.frames_alpha = o.frames_alpha;
+    limits.errors_per_second = o.params.client_errors;
     return limits;
 }
 
@@ -361,18 +387,18 @@ NodeOptions node_options_of(const Options& o) {
     if (!o.mesh.empty()) static_cast<void>(parse_place(o.mesh, node.mesh.emplace()));
     urtp::Params& p = node.engine.params;
     p.window = o.window;
-    p.ack_window = o.ack_window;
-    p.ack_delay = o.ack_delay;
-    p.ack_delay_max = o.ack_delay_max;
-    p.min_req_gap = o.min_req_gap;
-    p.min_recv_wait = o.min_recv_wait;
-    p.max_recv_wait = o.max_recv_wait;
-    p.initial_rtt = o.initial_rtt;
-    p.min_send_wait = o.min_send_wait;
-    p.max_send_wait = o.max_send_wait;
+    p.ack_window = o.params.ack_window;
+    p.ack_delay = o.params.ack_delay;
+    p.ack_delay_max = o.params.ack_delay_max;
+    p.min_req_gap = o.params.min_req_gap;
+    p.min_recv_wait = o.params.min_recv_wait;
+    p.max_recv_wait = o.params.max_recv_wait;
+    p.initial_rtt = o.params.initial_rtt;
+    p.min_send_wait = o.params.min_send_wait;
+    p.max_send_wait = o.params.max_send_wait;
     p.peer_dead = o.peer_dead;
-    p.hold_limit = o.hold_told;
-    p.rx_pool_packets = o.rx_pool;
+    p.hold_limit = o.params.hold_limit;
+    p.rx_pool_packets = o.params.rx_pool;
     // A process that waits for a node without sending to it is notified of its death as soon as one
     // that sends.
     jobs::LivenessConfig& liveness = node.engine.jobs.liveness;
@@ -383,12 +409,12 @@ NodeOptions node_options_of(const Options& o) {
     node.engine.crc = o.crc;
     node.engine.seed = 0;
     node.engine.endpoints_max = static_cast<std::uint16_t>(endpoints_of(o));
-    node.engine.join_timeout = o.join_timeout;
+    node.engine.join_timeout = o.params.join_timeout;
     node.engine.groups_max = o.groups;
     node.engine.jobs.jobs_max = static_cast<std::uint16_t>(o.jobs != 0 ? o.jobs : endpoints_of(o));
     node.engine.accounts = account_limits_of(o);
-    node.engine.offloads_max = o.offloads;
-    node.engine.offload_steps_max = o.offload_steps;
+    node.engine.offloads_max = o.params.offloads;
+    node.engine.offload_steps_max = o.params.offload_steps;
     node.idle.spin = o.spin;
     node.idle.nap_after = o.nap_after;
     node.idle.nap_max = o.nap;
@@ -406,7 +432,7 @@ AttachOptions attach_options_of(const Options& o) {
     attach.allow_gids = ids_of<gid_t>(o.allow_gids, group_id, nullptr);
     attach.allow_all = o.allow_all;
     attach.rules.sizes = region_sizes_of(o);
-    attach.rules.sizes_max = {65536, 65536, o.arena_max, o.arena_max};
+    attach.rules.sizes_max = {65536, 65536, o.params.arena_max, o.params.arena_max};
     attach.rules.nets.clear();
     attach.rules.nets = names_of(nets_of(o.devices));
     attach.handshakes_burst = o.attach_burst;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "main/attach/attach_server.h"
 #include "main/node.h"
+#include "main/params/params.h"
 
 namespace ulc::daemon {
 
@@ -25,6 +26,7 @@ struct Options {
     option_type::type field{};
 #include "main/options.def"
 #undef ULC_OPTION
+    EngineParams params;  ///< as param_texts sets them
 };
 
 /// One --device: a port, which is a separate net.

@@ -29,6 +29,7 @@ EXAMPLES = {
     "allow-gid": '["users"]',
     "trace": '"/run/ulc/engine.trace"',
     "mesh": '"1,2"',
+    "param": '["ack-delay=300us"]',
 }
 
 

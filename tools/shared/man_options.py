@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fills @OPTIONS@ of a man page from a table of options.
+"""Fills @OPTIONS@ and @PARAMS@ of a man page from the tables of options and of parameters.
 
-    tools/shared/man_options.py options.def PAGE.in PAGE
+    tools/shared/man_options.py options.def params.def PAGE.in PAGE
 
-The table is pmd_app/main/options.def, so the page has each option and no other.
+The tables are those of pmd_app/main/, so the page has each option and no other.
 """
 import re
 import sys
 
 STRING = r'"((?:[^"\\]|\\.)*)"'
-OPTION = re.compile(r"^ULC_OPTION\(" + STRING + r", (\w+), (\w+), (.*?), " + STRING +
+OPTION = re.compile(r"^ULC_(?:OPTION|PARAM)\(" + STRING + r", (\w+), (\w+), (.*?), " + STRING +
                     r", (.*?), (.*?), " + STRING + r"\)$")
 SECTION = re.compile(r"^// --- (.*)$")
 VALUES = {"u32": "N", "nanos": "TIME", "text": "TEXT", "list": "TEXT", "flag": ""}
@@ -24,7 +24,9 @@ def roff(text):
 def entry(match):
     flag, _, kind, default, unit, low, high, text = match.groups()
     value = VALUES[kind]
-    head = f".BI \\-\\-{roff(flag)} \" {value}\"" if value else f".B \\-\\-{roff(flag)}"
+    dashes, between = ("", "=") if match.group(0).startswith("ULC_PARAM") else ("\\-\\-", " ")
+    head = f".BI {dashes}{roff(flag)}"
+    head = f"{head} \"{between}{value}\"" if value else head.replace(".BI", ".B")
     lines = [".TP", head, roff(text[0].upper() + text[1:]) + "."]
     notes = []
     if kind in ("u32", "nanos"):
@@ -42,19 +44,25 @@ def logical_lines(table):
     return re.sub(r"\n[ \t]+(?=\S)", " ", text).replace('" "', "").splitlines()
 
 
-def main():
-    table, page, out = sys.argv[1:]
+def entries(table):
+    """Returns the lines of the page for each row of the table."""
     lines = []
     for number, line in enumerate(logical_lines(table), 1):
         section = SECTION.match(line)
         if section:
             lines.append(f".SS {roff(section.group(1)[0].upper() + section.group(1)[1:])}")
-        elif line.startswith("ULC_OPTION"):
+        elif line.startswith("ULC_"):
             match = OPTION.match(line.strip())
             if match is None:
                 sys.exit(f"{table}:{number}: not one option a line as the head of the table says")
             lines += entry(match)
-    text = open(page, encoding="utf-8").read().replace("@OPTIONS@", "\n".join(lines))
+    return "\n".join(lines)
+
+
+def main():
+    options, params, page, out = sys.argv[1:]
+    text = open(page, encoding="utf-8").read()
+    text = text.replace("@OPTIONS@", entries(options)).replace("@PARAMS@", entries(params))
     open(out, "w", encoding="utf-8").write(text)
 
 

@@ -201,7 +201,7 @@ TEST(EngineOptions, times_take_units_on_the_command_line_and_in_the_file) {
     EXPECT_EQ(options.peer_dead, 5 * kSecond);
     EXPECT_EQ(options.nap, 1500 * kMicrosecond);
     EXPECT_EQ(options.spin, 70 * kMicrosecond);
-    EXPECT_EQ(options.join_timeout, 60 * kSecond) << "the default";
+    EXPECT_EQ(options.params.join_timeout, 60 * kSecond) << "the default";
     EXPECT_EQ(
         refusal("net_tap", "--peer-dead 5x"),
         "ULC_ENGINE_OPTIONS: --peer-dead: 5x is no time; write a number and ns, us, ms, s, min "
@@ -225,6 +225,103 @@ TEST(EngineOptions, an_unknown_option_gets_the_nearest_one_if_one_is_near) {
               "ULC_ENGINE_OPTIONS: there is no option --verbosity; --help lists all");
     EXPECT_EQ(refusal("net_tap", "64"),
               "ULC_ENGINE_OPTIONS: one word too many: 64; --help lists the options");
+}
+
+TEST(EngineOptions, parameters_are_numbers_and_times) {
+    Options options;
+    std::string why;
+    ASSERT_EQ(parse_embedded_options("net_tap",
+                                     "--param ack-delay=300us --param ack-window=32 "
+                                     "--param min-req-gap=7 --param ack-window=8",
+                                     options, why),
+              Err::kOk)
+        << why;
+    const urtp::Params params = node_options_of(options).engine.params;
+    EXPECT_EQ(params.ack_delay, 300 * kMicrosecond);
+    EXPECT_EQ(params.min_req_gap, 7 * kMicrosecond) << "without a unit it is in us";
+    EXPECT_EQ(params.ack_window, 8U) << "the last one counts";
+    EXPECT_EQ(params.max_recv_wait, 100 * kMillisecond) << "the default";
+}
+
+TEST(EngineOptions, each_parameter_has_an_effect) {
+    Options options;
+    ASSERT_TRUE(
+        parse({"--device=d", "--param=ack-window=17", "--param=ack-delay=1ms",
+               "--param=ack-delay-max=2ms", "--param=min-req-gap=3ms", "--param=min-recv-wait=4ms",
+               "--param=max-recv-wait=5ms", "--param=initial-rtt=6ms", "--param=min-send-wait=7ms",
+               "--param=max-send-wait=8ms", "--param=hold-limit=9ms", "--param=rx-pool=18",
+               "--param=join-timeout=10ms", "--param=client-errors=19", "--param=offloads=20",
+               "--param=offload-steps=21", "--param=arena-max=4194304"},
+              options));
+    const engine::EngineConfig engine = node_options_of(options).engine;
+    const urtp::Params& p = engine.params;
+    EXPECT_EQ(std::vector<Nanos>({p.ack_delay, p.ack_delay_max, p.min_req_gap, p.min_recv_wait,
+                                  p.max_recv_wait, p.initial_rtt, p.min_send_wait, p.max_send_wait,
+                                  p.hold_limit, engine.join_timeout}),
+              std::vector<Nanos>({1'000'000, 2'000'000, 3'000'000, 4'000'000, 5'000'000, 6'000'000,
+                                  7'000'000, 8'000'000, 9'000'000, 10'000'000}));
+    EXPECT_EQ(std::vector<std::size_t>({p.ack_window, p.rx_pool_packets,
+                                        engine.accounts.errors_per_second, engine.offloads_max,
+                                        engine.offload_steps_max}),
+              std::vector<std::size_t>({17, 18, 19, 20, 21}));
+    EXPECT_EQ(attach_options_of(options).rules.sizes_max.tx_arena, 4194304U);
+}
+
+TEST(EngineOptions, a_configuration_file_has_a_list_of_parameters) {
+    const std::string path = testing::TempDir() + "engine_params_test.toml";
+    std::ofstream(path) << "device = \"d\"\nparam = [\"rx-pool=64\", \"hold-limit=2s\"]\n";
+    Options options;
+    ASSERT_TRUE(parse({("--config=" + path).c_str()}, options));
+    EXPECT_EQ(options.params.rx_pool, 64U);
+    EXPECT_EQ(options.params.hold_limit, 2 * kSecond);
+    EXPECT_EQ(std::remove(path.c_str()), 0);
+}
+
+TEST(EngineOptions, a_parameter_that_is_wrong_is_refused_with_what_to_write) {
+    const auto refused = [](const char* text) {
+        return refusal("net_tap", (std::string("--param ") + text).c_str());
+    };
+    EXPECT_EQ(refused("ack-dely=1ms"),
+              "--param: there is no parameter ack-dely; did you mean ack-delay? --help-params "
+              "lists all");
+    EXPECT_EQ(refused("verbosity=1"),
+              "--param: there is no parameter verbosity; --help-params lists all");
+    EXPECT_EQ(refused("ack-delay"),
+              "--param ack-delay: there is no value; write ack-delay=TIME, from 0 to 1 s");
+    EXPECT_EQ(refused("ack-delay=2s"),
+              "--param ack-delay: 2s is out of range; write a time from 0 to 1 s");
+    EXPECT_EQ(refused("ack-delay=x"),
+              "--param ack-delay: x is no time; write a number and ns, us, ms, s, min or h, from 0 "
+              "to 1 s; without a unit it is in us");
+    for (const char* value : {"0", "-1", "1025", "4294967297", "99999999999999999999"})
+        EXPECT_EQ(refused((std::string("ack-window=") + value).c_str()),
+                  std::string("--param ack-window: ") + value +
+                      " is out of range; write packets from 1 to 1024");
+    for (const char* value : {"", "x", "16x", "0x10", "+1"})
+        EXPECT_EQ(refused((std::string("ack-window=") + value).c_str()),
+                  std::string("--param ack-window: ") + value +
+                      " is no number; write packets from 1 to 1024");
+    EXPECT_EQ(refused("max-send-wait=1s"),
+              "--peer-dead must be at least four times max-send-wait of --param, or a few lost "
+              "probes kill a peer");
+}
+
+TEST(EngineOptions, an_option_that_became_a_parameter_is_named) {
+    EXPECT_EQ(refusal("net_tap", "--ack-delay 300"),
+              "ULC_ENGINE_OPTIONS: --ack-delay is a parameter: write --param ack-delay=VALUE; "
+              "--help-params lists all");
+    EXPECT_EQ(refusal("net_tap", "--hold-told=2s"),
+              "ULC_ENGINE_OPTIONS: --hold-told is a parameter: write --param hold-limit=VALUE; "
+              "--help-params lists all");
+}
+
+TEST(EngineOptions, the_list_of_parameters_has_defaults_and_ranges) {
+    const std::string text = params_as_text();
+    EXPECT_NE(text.find("\n  ack-window     unicast packets for each ACK; half a window where a "
+                        "half-duplex wire lets that be [16 packets; 1 to 1024]\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("[100 ms; 1 us to 10 s]\n"), std::string::npos) << text;
 }
 
 TEST(EngineOptions, a_place_of_a_mesh_is_a_row_and_a_column) {
