@@ -4,6 +4,8 @@
 
 Prints TAP, one line a case. Usage: check_includes_test.py PATH/TO/check_includes
 """
+import importlib.machinery
+import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -28,8 +30,8 @@ KEEPS_THE_RULES = {
         '#include "wire/ids.h"\nconst char* a = "new std::mutex"; int b = 1\'000;\n',
     "pmd_app/urtp/stream.cc": "void f(void* p) { new (p) int; renew(); known(); }\n",
     "pmd_app/port/port.h": '#include "port/segment.h"\n',
-    "pmd_app/engine/round.cc":
-        '#include "urtp/stream.h"\n#include "abi/records.h"\n#include <sys/socket.h>\n',
+    "pmd_app/engine/round.cc": '#include "urtp/stream.h"\n#include "abi/records.h"\n',
+    "pmd_app/udp/udp_socket.cc": '#include "wire/ids.h"\n#include <sys/socket.h>\n',
     "pmd_app/dpdk/port.cc": '#include "port/port.h"\n#include <rte_ethdev.h>\n',
     "pmd_app/switch/switch.cc": '#include "wire/ids.h"\n#include <spdlog/spdlog.h>\n',
     "pmd_app/main/main.cc":
@@ -133,6 +135,11 @@ VIOLATIONS = {
         ("pmd_app/urtp/a.cc", '#include "stream.h"', 'write "urtp/stream.h"'),
     "include_of_a_missing_file": ("pmd_app/urtp/a.cc", '#include "urtp/none.h"', "not found"),
     "file_in_no_component": ("pmd_app/elsewhere/a.cc", "", "no known component"),
+    "engine_reads_a_clock":
+        ("pmd_app/engine/a.cc", "auto t = std::chrono::steady_clock::now();", "time as an arg"),
+    "engine_includes_sockets": ("pmd_app/engine/a.cc", "#include <sys/socket.h>", "sans-IO"),
+    "engine_makes_unique": ("pmd_app/engine/a.cc", "std::make_unique<int>(3);", "allocates"),
+    "ports_include_the_wire": ("libulc/ports/a.cc", '#include "wire/ids.h"', "may not include"),
     "wire_includes_thread": ("pmd_app/wire/a.h", "#include <thread>", "sans-IO"),
     "urtp_includes_mutex": ("pmd_app/urtp/a.h", "#include <mutex>", "sans-IO"),
     "exec_includes_sockets": ("libulc/exec/a.h", "#include <sys/socket.h>", "sans-IO"),
@@ -169,6 +176,35 @@ ELSEWHERE = {"file_in_no_component": "pmd_app/elsewhere/a.cc:1: ",
              "a_folder_of_tests_has_too_many_files": "tests/unit/shm:1: "}
 
 
+DOCUMENT = "docs/ARCHITECTURE.md"
+
+
+def document(checker):
+    """Returns a document that agrees with the tables of the tool."""
+    loader = importlib.machinery.SourceFileLoader("check_includes", checker)
+    spec = importlib.util.spec_from_loader("check_includes", loader)
+    tool = importlib.util.module_from_spec(spec)
+    loader.exec_module(tool)
+    text = (pathlib.Path(checker).parent.parent / DOCUMENT).read_text(encoding="utf-8")
+    rows = "".join(f"| `{row}/` | |\n" for row in tool.ROW.findall(text))
+    return f"- {tool.SANS_IO_RULE.search(text).group(0)}\n{rows}"
+
+
+# name -> (text of the document, what is there instead, what the report must say)
+IN_THE_DOCUMENT = {
+    "a_row_is_missing": ("| `pmd_app/udp/` | |\n", "", ":1: the table of folders has no row for "
+                         "pmd_app/udp/: add one"),
+    "a_row_of_no_component": ("| `pmd_app/udp/` | |\n",
+                              "| `pmd_app/udp/` | |\n| `libulc/x/` | |\n",
+                              "libulc/x/ is no component"),
+    "a_layer_stands_too_low": ("| `libulc/base/` | |\n",
+                               "| `pmd_app/shm/` | |\n| `libulc/base/` | |\n",
+                               "pmd_app/shm/ may include pmd_app/port, whose row comes later"),
+    "a_rule_without_a_folder": ("`engine/`, ", "", ":1: the sans-IO rule names other folders than "
+                                "SANS_IO: engine"),
+}
+
+
 def run(checker, files):
     with tempfile.TemporaryDirectory() as root:
         for name, text in files.items():
@@ -182,8 +218,10 @@ def run(checker, files):
 
 def main():
     checker = sys.argv[1]
-    print(f"1..{len(VIOLATIONS) + 1}")
-    status, output = run(checker, KEEPS_THE_RULES)
+    sys.dont_write_bytecode = True
+    print(f"1..{len(VIOLATIONS) + len(IN_THE_DOCUMENT) + 1}")
+    right = document(checker)
+    status, output = run(checker, KEEPS_THE_RULES | {DOCUMENT: right})
     print("ok" if status == 0 else "not ok", "1 - accepts_a_tree_that_keeps_the_rules")
     if status != 0:
         print(output, file=sys.stderr)
@@ -198,6 +236,13 @@ def main():
         if not found:
             print(f"{name}: expected one report, {expected_line}...{said}..., got:\n{output}",
                   file=sys.stderr)
+    for number, (name, (old, new, said)) in enumerate(IN_THE_DOCUMENT.items(), len(VIOLATIONS) + 2):
+        wrong = right.replace(old, new, 1)
+        status, output = run(checker, KEEPS_THE_RULES | {DOCUMENT: wrong})
+        found = wrong != right and status == 1 and said in output
+        print("ok" if found else "not ok", f"{number} - finds_{name}_in_the_document")
+        if not found:
+            print(f"{name}: expected {said}, got:\n{output}", file=sys.stderr)
 
 
 main()
