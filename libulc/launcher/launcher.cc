@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "base/fnv.h"
 #include "launcher/ways.h"
 
 namespace ulc::launcher {
@@ -18,9 +19,9 @@ constexpr unsigned kRankMax = 65533;
 constexpr unsigned kSizeMax = 65534;
 
 std::string hash_text(const std::string& text) {
-    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, 64 bits
+    std::uint64_t hash = kFnvBasis;
     for (const char letter : text)
-        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+        hash = fnv1a(hash, static_cast<unsigned char>(letter));
     char digits[17];
     std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
     return digits;

@@ -18,6 +18,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/fnv.h"
 #include "engine/core.h"
 
 namespace ulc::engine {
@@ -70,10 +71,10 @@ AddressId own_address(const Endpoint& endpoint, std::span<const Rank> ranks) {
         macs.push_back(endpoint.member->peer(rank).mac);
     std::ranges::sort(macs, {}, &Mac::octets);
     macs.erase(std::unique(macs.begin(), macs.end()), macs.end());
-    std::uint32_t hash = 0x811c9dc5U;  // FNV-1a, 32 bits, folded to 24
+    std::uint32_t hash = kFnvBasis32;  // folded to 24 bits
     for (const Mac& mac : macs)
         for (const std::uint8_t octet : mac.octets)
-            hash = (hash ^ octet) * 0x01000193U;
+            hash = fnv1a_32(hash, octet);
     return std::max<AddressId>(1, (hash >> 24 ^ hash) & kAddressIdMax);
 }
 

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fnv.h"
 #include "jobs/job_records.h"
 
 namespace ulc::jobs {
@@ -80,11 +81,10 @@ void Jobs::Impl::try_complete(JobRecord& record, Nanos now) {
 GroupHandle Jobs::Impl::choose_world(const JobRecord& record) noexcept {
     GroupHandle world = 0;
     for (std::uint32_t tries = 0; tries < kWorldTries; ++tries) {
-        std::uint32_t hash = 2166136261U;
+        std::uint32_t hash = kFnvBasis32;
         for (const std::uint8_t octet : record.nonce.octets)
-            hash = (hash ^ octet) * 16777619U;
-        hash = (hash ^ (record.publisher->salt & 0xffU)) * 16777619U;
-        world = hash | kGroupBit;
+            hash = fnv1a_32(hash, octet);
+        world = fnv1a_32(hash, record.publisher->salt & 0xffU) | kGroupBit;
         if (!world_in_use(world)) break;
         ++record.publisher->salt;
     }

@@ -56,13 +56,13 @@ void ControlQueue::spoke(const Turn& turn, Nanos now) noexcept {
 
 void ControlQueue::check_invariants() const {
     std::size_t listed = 0;
-    for (const Session* s = sessions_.front(); s != nullptr; s = sessions_.after(*s)) {
+    for (const Session* s = sessions_.front(); s != nullptr; s = sessions_.next(*s)) {
         ULC_CHECK(!s->gone);
         ++listed;
     }
     ULC_CHECK(listed == sessions_.size());
     listed = 0;
-    for (const TxStream* tx = probes_.front(); tx != nullptr; tx = probes_.after(*tx))
+    for (const TxStream* tx = probes_.front(); tx != nullptr; tx = probes_.next(*tx))
         ++listed;
     ULC_CHECK(listed == probes_.size() && run_ <= kRunMax);
 }

@@ -11,8 +11,8 @@
 // timers may ask for more than a slow host can send, and data must answer it in the end.
 #pragma once
 
+#include "base/tables/list.h"
 #include "urtp/context.h"
-#include "urtp/list.h"
 #include "urtp/session.h"
 
 namespace ulc::urtp {
@@ -44,9 +44,9 @@ public:
     explicit ControlQueue(const Context& context) noexcept : context_(context) {}
 
     /// Wants a turn. No effect if it waits already.
-    void push(Session& session) noexcept { sessions_.push_back(session); }
-    void push(TxStream& tx) noexcept { probes_.push_back(tx); }
-    void push(Group& group) noexcept { groups_.push_back(group); }
+    void push(Session& session) noexcept { sessions_.add(session); }
+    void push(TxStream& tx) noexcept { probes_.add(tx); }
+    void push(Group& group) noexcept { groups_.add(group); }
     /// No effect if it is not here.
     void remove(Session& session) noexcept { sessions_.remove(session); }
     void remove(TxStream& tx) noexcept {

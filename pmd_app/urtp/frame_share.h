@@ -21,7 +21,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "urtp/list.h"
+#include "base/tables/list.h"
 
 namespace ulc::urtp {
 
@@ -42,7 +42,7 @@ struct FrameAccount {
     std::uint32_t held = 0;
     std::uint32_t guaranteed = 0;
     UserFrames& user;
-    Link<FrameAccount> in_use;
+    Links<FrameAccount> in_use;
 };
 
 /// The frames of one pool.
@@ -68,7 +68,7 @@ public:
 private:
     friend class FrameShare;
     void add(FrameAccount& account) noexcept {
-        accounts_.push_back(account);
+        accounts_.add(account);
         divide();
         free_ -= guaranteed_;
         account.guaranteed = guaranteed_;
@@ -87,7 +87,7 @@ private:
         const std::uint32_t each = std::clamp(total_ / (2 * accounts), 1U, kept_);
         if (each == guaranteed_) return;
         guaranteed_ = each;
-        for (FrameAccount* at = accounts_.front(); at != nullptr; at = Accounts::after(*at)) {
+        for (FrameAccount* at = accounts_.front(); at != nullptr; at = Accounts::next(*at)) {
             if (at->guaranteed == 0) continue;  // it is being added
             const std::uint32_t above = at->above();
             free_ += at->guaranteed + above;

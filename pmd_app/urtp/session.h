@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/cache_aligned.h"
+#include "base/tables/list.h"
 #include "urtp/group_rules.h"
-#include "urtp/list.h"
 #include "urtp/receiver/rx_store.h"
 #include "urtp/receiver/stream_rx.h"
 #include "urtp/rtt.h"
@@ -77,11 +77,11 @@ struct Session : CacheAligned {
     /// receives are of collectives.
     RxStream* ask_by = nullptr;
     Timer expect_timer;
-    Link<Session> ready_link;
-    Link<Session> control_link;
-    Link<Session> starved_link;
-    Link<Session> news_link;
-    Link<Session> awaited_link;
+    Links<Session> ready_link;
+    Links<Session> control_link;
+    Links<Session> starved_link;
+    Links<Session> news_link;
+    Links<Session> awaited_link;
 };
 
 struct Group {
@@ -99,7 +99,7 @@ struct Group {
     std::vector<std::unique_ptr<RxStream>> rx;  ///< streams of the members heard, in any order
     std::unique_ptr<GroupRules> rules;          ///< never nullptr
     bool counted = false;  ///< its packets have a global counter (frame type COUNTED)
-    Link<Group> control_link;
+    Links<Group> control_link;
 };
 
 }  // namespace ulc::urtp

@@ -10,8 +10,8 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/tables/list.h"
 #include "urtp/context.h"
-#include "urtp/list.h"
 #include "urtp/session.h"
 #include "wire/build.h"
 #include "wire/parse.h"
@@ -52,7 +52,7 @@ public:
     /// Makes the session, without streams. The slot is not vacant and has none.
     Session& make(Rank rank);
     /// poll_event() has something of this session.
-    void tell(Session& session) noexcept { news_.push_back(session); }
+    void tell(Session& session) noexcept { news_.add(session); }
     [[nodiscard]] bool has_news() const noexcept { return !news_.empty(); }
     [[nodiscard]] bool poll_event(Event& out) noexcept;
 

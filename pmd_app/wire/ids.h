@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/group_handle.h"
+
 namespace ulc {
 
 struct Mac {
@@ -37,14 +39,12 @@ inline constexpr Rank kNoRank = 0xffff;
 using Handle = std::uint32_t;
 inline constexpr std::uint32_t kHandleIndexBits = 12;
 inline constexpr std::uint32_t kHandleIndexMask = (1U << kHandleIndexBits) - 1;
-inline constexpr std::uint32_t kGroupBit = 1U << 31;
 
-/// Names one group of one job on the wire: bit 31 set. The world group's comes with the roster.
+/// Names one group of one job on the wire: kGroupBit is set. The roster has the world group's.
 using GroupHandle = std::uint32_t;
 
 /// Names a stream of a given source: a group handle, or the rank of the single receiver.
 using StreamId = std::uint32_t;
-[[nodiscard]] constexpr bool is_group(StreamId id) noexcept { return (id & kGroupBit) != 0; }
 [[nodiscard]] constexpr StreamId unicast_to(Rank receiver) noexcept { return receiver; }
 
 /// Packet number within a stream; 32 bits, compared as serial numbers (RFC 1982).

@@ -15,7 +15,8 @@
 
 #include "abi/placement.h"
 #include "abi/records.h"
-#include "client/list.h"
+#include "base/group_handle.h"
+#include "base/tables/list.h"
 #include "client/p2p/request.h"
 
 namespace ulc::client {
@@ -81,8 +82,7 @@ struct Arrival {
 
 /// The group that a message was multicast to; 0: it was sent to this rank alone.
 inline std::uint32_t group_of(std::uint32_t stream) noexcept {
-    constexpr std::uint32_t kGroupBit = 1U << 31;
-    return (stream & kGroupBit) != 0 ? stream : 0;
+    return is_group(stream) ? stream : 0;
 }
 
 using AllArrivals = List<Arrival, &Arrival::all>;

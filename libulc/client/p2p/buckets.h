@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-#include "client/list.h"
+#include "base/tables/list.h"
 
 namespace ulc::client {
 

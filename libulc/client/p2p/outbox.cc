@@ -8,19 +8,17 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/group_handle.h"
 
 namespace ulc::client {
 namespace {
 
-constexpr std::uint32_t kGroupBit = 1U << 31;
 constexpr std::uint32_t kChunkOctetsMin = 4096;
 constexpr unsigned kBlockedMax = 64;  ///< blocked requests checked in one pass
 constexpr int kDoneMax = 1024;        ///< sends that one call finds done
 /// Sends out, above which none begins that the engine reads from the caller's memory. They take no
 /// memory that would run out, and only a client that polls hears that its receiver wants no more.
 constexpr std::uint32_t kDirectInFlightMax = 512;
-
-bool is_group(std::uint32_t stream) noexcept { return (stream & kGroupBit) != 0; }
 
 Request make_request(const SendArgs& args) noexcept {
     Request request{};

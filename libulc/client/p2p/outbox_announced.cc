@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/group_handle.h"
 #include "client/p2p/outbox.h"
 #include "client/p2p/rendezvous.h"
 #include "client/p2p/tags.h"
@@ -17,7 +18,6 @@ namespace {
 
 constexpr unsigned kIndexBits = 20;
 constexpr std::uint32_t kIndexMask = (1U << kIndexBits) - 1;
-constexpr std::uint32_t kGroupBit = 1U << 31;
 }  // namespace
 
 void Outbox::set_announce_from(std::uint64_t octets) noexcept {
@@ -31,7 +31,7 @@ void Outbox::set_threshold() noexcept {
 }
 
 bool Outbox::announces(const SendArgs& args) const noexcept {
-    if ((args.stream & kGroupBit) != 0 || args.tag >= kUserTagsEnd) return false;
+    if (is_group(args.stream) || args.tag >= kUserTagsEnd) return false;
     const bool held = peers_[args.stream].held && args.payload.length >= kHeldOctetsMin;
     return args.matched || held || args.payload.length >= announce_all_from_;
 }

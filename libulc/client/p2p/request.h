@@ -17,7 +17,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "client/list.h"
+#include "base/tables/list.h"
 #include "client/p2p/pieces.h"
 #include "client/ulc.h"
 

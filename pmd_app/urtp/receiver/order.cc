@@ -264,7 +264,7 @@ void Receiver::join(RxStream& rx, RxNode& node) noexcept {
     if (ready_slot_ && rx.counted && session.ready_head == &node && !session.expecting &&
         node.packet.first()) [[unlikely]]
         put_in_slot(session, node.arrived);
-    if (!session.in_slot) ready_.push_back(session);
+    if (!session.in_slot) ready_.add(session);
     arrived(rx, node.arrived);
     context_.count(Counter::data_received);
 }

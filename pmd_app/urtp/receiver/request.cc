@@ -206,7 +206,7 @@ void Receiver::put_in_slot(Session& session, Nanos now) noexcept {
 void Receiver::empty_slot(Session& session) noexcept {
     session.in_slot = false;
     session.expect_at = kNever;
-    ready_.push_back(session);
+    ready_.add(session);
 }
 
 bool Receiver::expect(Session& session, Nanos now) {
@@ -227,7 +227,7 @@ bool Receiver::expect(Session& session, Nanos now) {
     if (first != kFromRtt) session.expect_wait /= 2;  // is doubled at the first request
     session.expect_at = now + wait + context_.random_below(params().req_spread);
     if (params().receives_in_turn) {
-        awaited_.push_back(session);
+        awaited_.add(session);
         if (awaited_.front() != &session) session.expect_at = kNever;
     }
     context_.timers.arm_by(session.expect_timer, session.expect_at);

@@ -3,7 +3,7 @@
 // wait for some, in turn.
 #pragma once
 
-#include "urtp/list.h"
+#include "base/tables/list.h"
 #include "urtp/receiver/rx_store.h"
 #include "urtp/session.h"
 
@@ -42,7 +42,7 @@ public:
     // --- sources that wait for nodes
     void await(Session& source) noexcept {
         source.starved = true;
-        starved_.push_back(source);
+        starved_.add(source);
     }
     [[nodiscard]] bool is_awaited() const noexcept { return !starved_.empty(); }
     [[nodiscard]] bool is_awaited_by(const Session& source) const noexcept {

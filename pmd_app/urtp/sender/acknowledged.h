@@ -36,7 +36,7 @@ namespace ulc::urtp {
     if (asks) tx.asked = tx.tail;
     tx.pacer.on_packet(now);
     tx.wants_credit = false;
-    active(tx).push_back(tx);
+    active(tx).add(tx);
     return slot;
 }
 

@@ -29,7 +29,7 @@ void Repairs::queue(TxStream& tx, Seq seq, std::uint16_t asker, Nanos due) noexc
     slot.due = stamp_of(due);
     if (tx.repairs++ == 0 || seq.before(tx.repair_from)) tx.repair_from = seq;
     tx.clear = false;
-    list_.push_back(tx);
+    list_.add(tx);
 }
 
 void Repairs::queue_for_all(TxStream& tx, Seq seq, Nanos now) noexcept {

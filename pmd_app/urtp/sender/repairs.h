@@ -7,8 +7,8 @@
 
 #include <utility>
 
+#include "base/tables/list.h"
 #include "urtp/context.h"
-#include "urtp/list.h"
 #include "urtp/sender/stream_tx.h"
 
 namespace ulc::urtp {
@@ -41,7 +41,7 @@ public:
     void forget(TxStream& tx, TxSlot& slot) noexcept;
     /// The stream's timer fired: its repairs may go.
     void resume(TxStream& tx) noexcept {
-        if (tx.repairs > 0) list_.push_back(tx);
+        if (tx.repairs > 0) list_.add(tx);
     }
     void remove(TxStream& tx) noexcept { list_.remove(tx); }  ///< it ends
     struct Repeated {

@@ -13,10 +13,10 @@
 #include <variant>
 
 #include "base/cache_aligned.h"
+#include "base/tables/list.h"
 #include "base/units.h"
 #include "port/segment.h"
 #include "urtp/context.h"
-#include "urtp/list.h"
 #include "urtp/rtt.h"
 #include "urtp/sender/congestion.h"
 #include "urtp/sender/pacer.h"
@@ -161,7 +161,7 @@ struct TxStream : CacheAligned {
     // --- the second line
     Pacer pacer;
     Nanos probe_at = kNever;
-    Link<TxStream> active_link;
+    Links<TxStream> active_link;
     std::uint32_t wait = 0;        ///< the tail's, in ns; 0: to be computed (TailWait)
     std::uint32_t sampled_at = 0;  ///< in ticks()
 private:
@@ -199,8 +199,8 @@ public:
         return static_cast<std::uint32_t>(time >> 10);
     }
     Nanos probed_at = 0;
-    Link<TxStream> probe_link;
-    Link<TxStream> repair_link;
+    Links<TxStream> probe_link;
+    Links<TxStream> repair_link;
     Seq repair_from;            ///< none before it is asked for
     std::uint32_t repairs = 0;  ///< packets that are
 

@@ -109,13 +109,13 @@ void Sender::find_predecessors(const TxStream& stream, std::uint64_t subset, boo
                out.push_back(earlier);
     };
     for (TxStream* t = active_groups_.front(); t != nullptr && !out.full();
-         t = active_groups_.after(*t)) {
+         t = active_groups_.next(*t)) {
         consider(t);
     }
     if (stream.group == nullptr) return;
     if (active_unicast_.size() <= stream.members) {
         for (TxStream* t = active_unicast_.front(); t != nullptr && !out.full();
-             t = active_unicast_.after(*t)) {
+             t = active_unicast_.next(*t)) {
             consider(t);
         }
         return;

@@ -75,7 +75,7 @@ void ControlQueue::fields(state::Archive& archive, const Sessions& named) {
     list_fields(archive, sessions_, named);
     list_fields(archive, probes_, named);
     list_fields(archive, groups_, named);
-    for (const Session* s = sessions_.front(); s != nullptr; s = sessions_.after(*s))
+    for (const Session* s = sessions_.front(); s != nullptr; s = sessions_.next(*s))
         archive.require(!s->gone, "a peer that is gone wants to speak");
 }
 

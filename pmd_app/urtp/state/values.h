@@ -57,7 +57,7 @@ constexpr TimerOwner last_value(TimerOwner) noexcept { return TimerOwner::kGroup
 }
 
 /// Exports or imports a list, which is empty before an import.
-template <class T, Link<T> T::*kLink>
+template <class T, Links<T> T::*kLink>
 void list_fields(state::Archive& archive, List<T, kLink>& list, const Sessions& named) {
     using ListOf = List<T, kLink>;
     const std::size_t count = archive.count(list.size(), UINT16_MAX * 2UL, "a list is too long");
@@ -66,7 +66,7 @@ void list_fields(state::Archive& archive, List<T, kLink>& list, const Sessions& 
         std::uint32_t name = archive.exporting() ? name_of(*item) : 0;
         archive.values(name);
         if (archive.exporting()) {
-            item = ListOf::after(*item);
+            item = ListOf::next(*item);
             continue;
         }
         T* found = find_named(named, name, static_cast<const T*>(nullptr));

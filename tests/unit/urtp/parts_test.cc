@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/prng.h"
+#include "base/tables/list.h"
 #include "urtp/arrivals.h"
-#include "urtp/list.h"
 #include "urtp/params.h"
 #include "urtp/receiver/ordering.h"
 #include "urtp/receiver/rx_store.h"
@@ -113,21 +113,21 @@ TEST(Timers, are_put_off_by_a_word_of_their_own) {
 }
 
 struct Item {
-    Link<Item> link;
+    Links<Item> link;
 };
 
 TEST(List, holds_an_item_once_and_removes_from_anywhere) {
     List<Item, &Item::link> list;
     Item a, b, c;
     list.push_back(a);
-    list.push_back(b);
-    list.push_back(c);
-    list.push_back(b);
+    list.add(b);
+    list.add(c);
+    list.add(b);
     EXPECT_EQ(list.size(), 3U);
     list.remove(b);
     list.remove(b);
     EXPECT_EQ(list.front(), &a);
-    EXPECT_EQ(list.after(a), &c);
+    EXPECT_EQ(list.next(a), &c);
     list.rotate();
     EXPECT_EQ(list.front(), &c);
     list.remove(c);
@@ -135,6 +135,27 @@ TEST(List, holds_an_item_once_and_removes_from_anywhere) {
     EXPECT_TRUE(list.empty());
     list.push_back(b);
     EXPECT_EQ(list.front(), &b);
+    list.push_back(a);
+    EXPECT_EQ(list.pop_front(), &b);
+    EXPECT_FALSE(list.holds(b));
+    EXPECT_EQ(list.front(), &a);
+    EXPECT_EQ(list.pop_front(), &a);
+    EXPECT_EQ(list.pop_front(), nullptr);
+    EXPECT_EQ(list.size(), 0U);
+}
+
+TEST(List, that_was_forgotten_leaves_its_items_free) {
+    List<Item, &Item::link> list;
+    Item a, b;
+    list.push_back(a);
+    list.push_back(b);
+    list = {};
+    list.push_back(b);
+    list.push_back(a);
+    EXPECT_EQ(list.front(), &b);
+    EXPECT_EQ(list.next(b), &a);
+    EXPECT_EQ(list.next(a), nullptr);
+    EXPECT_EQ(list.size(), 2U);
 }
 
 TEST(RxStore, finds_by_stream_and_number_and_lends_no_more_than_it_has) {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fnv.h"
 #include "base/prng.h"
 #include "base/state/archive.h"
 #include "urtp/fast.h"
@@ -328,9 +329,9 @@ private:
 
     void launch(Rank from, Segment* segment) {
         ++frames;
-        times = (times ^ static_cast<std::uint64_t>(now)) * 0x100000001b3;
+        times = fnv1a(times, static_cast<std::uint64_t>(now));
         for (std::uint32_t i = 0; i < segment->length; ++i)
-            digest = (digest ^ std::to_integer<std::uint64_t>(segment->frame[i])) * 0x100000001b3;
+            digest = fnv1a(digest, std::to_integer<std::uint64_t>(segment->frame[i]));
         wire::FrameView view;
         EXPECT_EQ(wire::parse(segment->frame, segment->length, wire::kEtherTypeDefault, view),
                   Counter::kCount);

@@ -19,7 +19,6 @@ constexpr std::uint64_t kOfCollective = std::uint64_t{1} << 63;
 constexpr unsigned kNumberBits = 12;
 constexpr unsigned kSignatureBits = 19;
 constexpr std::int64_t kNumbers = std::int64_t{1} << kNumberBits;
-constexpr std::uint32_t kGroupBit = std::uint32_t{1} << 31;
 
 std::uint32_t group_of(std::uint64_t tag) {
     return static_cast<std::uint32_t>(tag >> (kNumberBits + kSignatureBits)) | kGroupBit;
