@@ -13,7 +13,7 @@ namespace ulc {
 
 enum class [[nodiscard]] Err : std::int32_t{
     kOk = 0,
-#define ULC_ERROR(name, number, text) name = number,
+#define ULC_ERROR(name, c_name, number, text) name = number,
 #include "base/errors.def"
 #undef ULC_ERROR
 };
@@ -23,8 +23,8 @@ enum class [[nodiscard]] Err : std::int32_t{
     switch (error) {
         case Err::kOk:
             return "ok";
-#define ULC_ERROR(name, number, text) \
-    case Err::name:                   \
+#define ULC_ERROR(name, c_name, number, text) \
+    case Err::name:                           \
         return text;
 #include "base/errors.def"
 #undef ULC_ERROR

@@ -27,34 +27,9 @@ void set_last_error(const char* format, ...) noexcept {
 const char* last_error() noexcept { return text; }
 
 // ulc.h repeats the numbers of errors.def, because C users see neither.
-#define ULC_SAME(c_name, name) static_assert((c_name) == static_cast<int>(Err::name))
-ULC_SAME(ULC_ERR_AGAIN, kAgain);
-ULC_SAME(ULC_ERR_INVALID, kInvalid);
-ULC_SAME(ULC_ERR_NO_MEMORY, kNoMemory);
-ULC_SAME(ULC_ERR_VERSION, kVersion);
-ULC_SAME(ULC_ERR_CORRUPT, kCorrupt);
-ULC_SAME(ULC_ERR_PERMISSION, kPermission);
-ULC_SAME(ULC_ERR_NO_ENGINE, kNoEngine);
-ULC_SAME(ULC_ERR_CLOSED, kClosed);
-ULC_SAME(ULC_ERR_PEER_LEFT, kPeerLeft);
-ULC_SAME(ULC_ERR_PEER_DIED, kPeerDied);
-ULC_SAME(ULC_ERR_JOB_SIZE, kJobSize);
-ULC_SAME(ULC_ERR_RANK_TAKEN, kRankTaken);
-ULC_SAME(ULC_ERR_TWO_ROSTERS, kTwoRosters);
-ULC_SAME(ULC_ERR_TIMEOUT, kTimeout);
-ULC_SAME(ULC_ERR_NOT_FORMED, kNotFormed);
-ULC_SAME(ULC_ERR_MISMATCH, kMismatch);
-ULC_SAME(ULC_ERR_TRUNCATED, kTruncated);
-ULC_SAME(ULC_ERR_LIMIT, kLimit);
-ULC_SAME(ULC_ERR_PORT_DOWN, kPortDown);
-ULC_SAME(ULC_ERR_SYSTEM, kSystem);
-ULC_SAME(ULC_ERR_UNSUPPORTED, kUnsupported);
-ULC_SAME(ULC_ERR_PROFILE, kProfile);
-ULC_SAME(ULC_ERR_LOST, kLost);
-ULC_SAME(ULC_ERR_PEER_SLOW, kPeerSlow);
-ULC_SAME(ULC_ERR_PEER_SILENT, kPeerSilent);
-ULC_SAME(ULC_ERR_EXCLUDED, kExcluded);
-#undef ULC_SAME
+#define ULC_ERROR(name, c_name, number, text) static_assert(ULC_ERR_##c_name == (number));
+#include "base/errors.def"
+#undef ULC_ERROR
 
 }  // namespace ulc::client
 

@@ -14,7 +14,7 @@ namespace ulc {
 /// The greatest error of errors.def.
 constexpr Err last_value(Err) {
     Err last = Err::kOk;
-#define ULC_ERROR(name, value, text) \
+#define ULC_ERROR(name, c_name, value, text) \
     if (Err::name > last) last = Err::name;
 #include "base/errors.def"
 #undef ULC_ERROR

@@ -33,7 +33,7 @@ CLEAN = {
     "libulc/base/c.cc": "// As U-Net MPI §4 and RFC 1982 say; the name may begin before: U-Net\n"
                         "// MPI §5. A document is guide.md §2.\n",
     "coll/tables/x.toml": LONG + "\n",
-    "libulc/base/errors.def": 'ULC_ERROR(kPeerLeft, 9, "the peer left the job")\n',
+    "libulc/base/errors.def": 'ULC_ERROR(kPeerLeft, PEER_LEFT, 9, "the peer left the job")\n',
     "libulc/base/counters.def": 'ULC_COUNTER(drop_crc, "frames", "damaged")\n'
                                 'ULC_COUNTER(naps, "events", "sleeps")\n',
     "pmd_app/main/options.def": 'ULC_OPTION("crc", crc, flag)\n',
