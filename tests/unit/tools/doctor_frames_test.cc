@@ -28,7 +28,7 @@ TEST(DoctorFrames, each_reason_is_told_with_its_counter_and_advice) {
         EXPECT_EQ(found.level, Level::kWarn) << counter;
         EXPECT_NE(found.text.find("3 frames"), std::string::npos) << found.text;
         EXPECT_NE(found.text.find(counter), std::string::npos) << found.text;
-        EXPECT_FALSE(found.mend.empty()) << counter;
+        EXPECT_FALSE(found.fix.empty()) << counter;
     }
 }
 
@@ -37,7 +37,7 @@ TEST(DoctorFrames, changes_of_an_interface_are_told) {
         const Finding found = look({{"rx_frames", 1000}, {counter, 1}});
         EXPECT_EQ(found.level, Level::kWarn) << counter;
         EXPECT_EQ(found.topic, "interface") << counter;
-        EXPECT_FALSE(found.mend.empty()) << counter;
+        EXPECT_FALSE(found.fix.empty()) << counter;
     }
 }
 

@@ -39,7 +39,7 @@ TEST(DoctorNet, multicasts_that_are_asked_for_again_are_filtered_however_fast_th
     EXPECT_NE(found[0].text.find("asked for again 50 times in 50 multicasts, 1 in as many"),
               std::string::npos)
         << found[0].text;
-    EXPECT_NE(found[0].mend.find("multicast_snooping"), std::string::npos);
+    EXPECT_NE(found[0].fix.find("multicast_snooping"), std::string::npos);
 }
 
 TEST(DoctorNet, a_link_that_loses_both_kinds_filters_nothing) {

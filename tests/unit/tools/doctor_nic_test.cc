@@ -53,13 +53,13 @@ TEST_F(Doctor, leaves_a_bifurcated_nic_with_the_kernel) {
         const fs::path device = nic(driver);
         Finding found = look();
         EXPECT_EQ(found.level, Level::kWarn);
-        EXPECT_EQ(found.mend, "sudo modprobe " + driver.substr(0, 4) + "_ib");
+        EXPECT_EQ(found.fix, "sudo modprobe " + driver.substr(0, 4) + "_ib");
         fs::create_directories(device / "infiniband/roce0");
         found = look();
         EXPECT_EQ(found.level, Level::kOk);
         EXPECT_NE(found.text.find("leave it bound"), std::string::npos) << found.text;
         EXPECT_NE(found.text.find("--device verbs,dev=roce0"), std::string::npos) << found.text;
-        EXPECT_EQ(found.mend, "") << "no command binds it to another driver";
+        EXPECT_EQ(found.fix, "") << "no command binds it to another driver";
         // DPDK's driver for mlx4 cannot leave the frames of IP with the kernel.
         EXPECT_EQ(found.text.find("--device 0000:03:00.0") != std::string::npos,
                   driver == "mlx5_core")
@@ -72,8 +72,8 @@ TEST_F(Doctor, tells_to_bind_any_other_nic) {
     nic("e1000e");
     const Finding found = look();
     EXPECT_EQ(found.level, Level::kWarn);
-    EXPECT_NE(found.mend.find("dpdk-devbind.py -b uio_pci_generic 0000:03:00.0"), std::string::npos)
-        << found.mend;
+    EXPECT_NE(found.fix.find("dpdk-devbind.py -b uio_pci_generic 0000:03:00.0"), std::string::npos)
+        << found.fix;
 }
 
 TEST_F(Doctor, names_the_chips_of_our_drivers) {
@@ -100,14 +100,14 @@ TEST_F(Doctor, gives_no_advice_that_could_break_a_path_with_a_small_mtu) {
     check_interfaces(root_.string(), found);
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].level, Level::kOk);
-    EXPECT_EQ(found[0].mend, "") << "1400 may be what the path carries";
+    EXPECT_EQ(found[0].fix, "") << "1400 may be what the path carries";
     EXPECT_NE(found[0].text.find("up, MTU 1400 (below the usual 1500"), std::string::npos)
         << found[0].text;
     write(interface / "operstate", "down");
     found.clear();
     check_interfaces(root_.string(), found);
     ASSERT_EQ(found.size(), 1U);
-    EXPECT_EQ(found[0].mend, "sudo ip link set eth0 up");
+    EXPECT_EQ(found[0].fix, "sudo ip link set eth0 up");
 }
 
 TEST_F(Doctor, says_how_a_udp_socket_gets_more_space) {
@@ -120,7 +120,7 @@ TEST_F(Doctor, says_how_a_udp_socket_gets_more_space) {
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0].level, Level::kWarn);
     EXPECT_NE(found[0].text.find("208 KiB of the 8192"), std::string::npos) << found[0].text;
-    EXPECT_NE(found[0].mend.find("net.core.rmem_max=8388608"), std::string::npos) << found[0].mend;
+    EXPECT_NE(found[0].fix.find("net.core.rmem_max=8388608"), std::string::npos) << found[0].fix;
     write(root_ / "proc/sys/net/core/rmem_max", "8388608");
     check_udp(root_.string(), found);
     ASSERT_EQ(found.size(), 2U);

@@ -28,7 +28,7 @@ void print_json(const Findings& findings) {
     nlohmann::json out = nlohmann::json::array();
     for (const auto& f : findings) {
         out.push_back(
-            {{"level", word_of(f.level)}, {"topic", f.topic}, {"text", f.text}, {"mend", f.mend}});
+            {{"level", word_of(f.level)}, {"topic", f.topic}, {"text", f.text}, {"fix", f.fix}});
     }
     fmt::print("{}\n", out.dump(2));
 }

@@ -19,7 +19,7 @@ struct Finding {
     Level level = Level::kOk;
     std::string topic;  ///< "hugepages", "nic 0000:03:00.0"
     std::string text;
-    std::string mend;  ///< the exact command; empty if there is nothing to do or no command for it
+    std::string fix;  ///< the exact command; empty if there is nothing to do or no command for it
 };
 
 using Findings = std::vector<Finding>;

@@ -15,7 +15,7 @@ namespace {
 struct Sign {
     std::string_view counter;
     std::string_view text;  ///< after the number of frames
-    std::string_view mend;
+    std::string_view fix;
 };
 
 constexpr std::array kSigns{
@@ -58,12 +58,12 @@ void check_frames(const CounterValues& counters, Findings& out) {
         if (const std::uint64_t frames = value(sign.counter); frames > 0)
             out.push_back({Level::kWarn, "frames",
                            fmt::format("{} frames {} ({})", frames, sign.text, sign.counter),
-                           std::string(sign.mend)});
+                           std::string(sign.fix)});
     for (const Sign& change : kChanges)
         if (const std::uint64_t times = value(change.counter); times > 0)
             out.push_back({Level::kWarn, "interface",
                            fmt::format("{}: {} times ({})", change.text, times, change.counter),
-                           std::string(change.mend)});
+                           std::string(change.fix)});
     const std::uint64_t others = value(kOthers);
     if (others * kOthersShare > value("rx_frames") + others)
         out.push_back(

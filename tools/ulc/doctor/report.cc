@@ -135,7 +135,7 @@ std::string text_of(const Findings& findings) {
     std::string out;
     for (const auto& f : findings) {
         out += fmt::format("{:<5} {:<20} {}\n", word_of(f.level), f.topic, f.text);
-        if (!f.mend.empty()) out += fmt::format("      {:<20} fix: {}\n", "", f.mend);
+        if (!f.fix.empty()) out += fmt::format("      {:<20} fix: {}\n", "", f.fix);
     }
     return out;
 }
