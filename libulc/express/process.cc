@@ -260,7 +260,7 @@ void Process::look_at_peers() {
         const int state = ulc_peer_state(ep_, static_cast<std::uint16_t>(rank));
         if (peer.is_dead || state != ULC_ERR_PEER_DIED) continue;
         peer.is_dead = true;
-        ++to_mourn_;
+        ++deaths_to_handle_;
     }
     scheduler_->wake_all(changed_);
 }

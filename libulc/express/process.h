@@ -60,7 +60,7 @@ private:
         std::uint64_t sent = 0;  ///< messages to it since the last express_sync()
         bool is_known = false;   ///< has shown the same build
         bool is_dead = false;
-        bool is_mourned = false;  ///< its death has been handled
+        bool death_is_handled = false;  ///< its death has been handled
     };
     /// The message whose handler is next or runs.
     struct Work {
@@ -101,7 +101,7 @@ private:
     void drop(express_drop reason) noexcept { ++dropped_[reason]; }
     static void serve(void* self);
     [[nodiscard]] bool serve_one();
-    void mourn();
+    void handle_death();
     template <typename Condition>
     [[nodiscard]] int wait_until(Condition condition, Nanos at_most);
 
@@ -128,7 +128,7 @@ private:
     /// User messages that were handled, by the parity of their senders' calls of express_sync()
     std::array<std::uint64_t, 2> finished_{};
     int broken_ = ULC_OK;  ///< error of all later express_sync()
-    unsigned to_mourn_ = 0;
+    unsigned deaths_to_handle_ = 0;
     Thread* first_ = nullptr;  ///< the thread that called init()
     Nanos looked_at_ = 0;      ///< when all peers were
     bool is_begun_ = false;    ///< all processes have agreed

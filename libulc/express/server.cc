@@ -19,8 +19,8 @@ bool Process::serve_one() {
     collect();
     const bool has_work = look();
     scheduler_->leave();
-    if (to_mourn_ > 0) {
-        mourn();
+    if (deaths_to_handle_ > 0) {
+        handle_death();
     } else if (has_work) {
         ++handled_[in_upcall_ ? 1 : 0];
         ulc_show_handler(ep_, ULC_HANDLER_EXPRESS, work_.handler);
@@ -36,12 +36,12 @@ bool Process::serve_one() {
     return has_work;
 }
 
-void Process::mourn() {
-    --to_mourn_;
+void Process::handle_death() {
+    --deaths_to_handle_;
     for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
         Peer& peer = peers_[rank];
-        if (!peer.is_dead || peer.is_mourned) continue;
-        peer.is_mourned = true;
+        if (!peer.is_dead || peer.death_is_handled) continue;
+        peer.death_is_handled = true;
         if (on_death_ != nullptr) return on_death_(static_cast<std::uint16_t>(rank));
         const std::string text =
             "process " + std::to_string(rank) + " has died, and no handler is set";
@@ -51,7 +51,7 @@ void Process::mourn() {
 
 /// True if the server has work: a message, which it has not released yet, or a death.
 bool Process::look() {
-    if (to_mourn_ > 0 || work_.is_there) return true;
+    if (deaths_to_handle_ > 0 || work_.is_there) return true;
     for (;;) {
         ulc_status status{};
         const void* view = nullptr;
