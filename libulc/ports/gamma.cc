@@ -56,14 +56,14 @@ int gamma_setport(unsigned char port, unsigned char dest_node, unsigned char des
     Process& own = process();
     if (!own.is_joined() || port >= GAMMA_RESERVED_FROM) return kFailed;
     Port bound;
-    const bool abroad = dest_par_pid != own.par_pid() && dest_par_pid != 0;
-    bound.sends =
-        dest_node == BROADCAST || (abroad ? dest_node < GAMMA_NODES_MAX : dest_node < own.nodes());
+    const bool to_other_group = dest_par_pid != own.par_pid() && dest_par_pid != 0;
+    bound.sends = dest_node == BROADCAST ||
+                  (to_other_group ? dest_node < GAMMA_NODES_MAX : dest_node < own.nodes());
     bound.receives = handler_in != nullptr || handler_err != nullptr || buffer_in != nullptr;
     if (!bound.sends && !bound.receives) return kFailed;
     if (bound.sends && (dest_par_pid == 0 || dest_port >= GAMMA_RESERVED_FROM)) return kFailed;
-    if (bound.sends && abroad && !own.reach(dest_par_pid, dest_node)) return kFailed;
-    bound.group = bound.sends && abroad ? dest_par_pid : std::uint8_t{0};
+    if (bound.sends && to_other_group && !own.reach(dest_par_pid, dest_node)) return kFailed;
+    bound.group = bound.sends && to_other_group ? dest_par_pid : std::uint8_t{0};
     bound.node = dest_node;
     bound.to = dest_port;
     bound.on_message = handler_in;

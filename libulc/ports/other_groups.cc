@@ -55,8 +55,8 @@ bool Process::reach(std::uint8_t par_pid, std::uint8_t node) {
     return all;
 }
 
-bool Process::send_abroad(const Port& port, PortNumber number, const void* data, std::size_t length,
-                          SendMode mode) {
+bool Process::send_to_group(const Port& port, PortNumber number, const void* data,
+                            std::size_t length, SendMode mode) {
     if (serial_ > 0) mode = SendMode::kFast;
     if (!acknowledges_ && mode == SendMode::kDelivered) mode = SendMode::kTaken;
     Groups::Member* const first =

@@ -344,7 +344,7 @@ bool Process::send(PortNumber number, const void* data, std::size_t length, Send
     if (!port.sends) return false;
     if (port.group != 0) {
         Way* const way = sessions_.way_to(port.group, port.node);
-        if (way == nullptr) return send_abroad(port, number, data, length, mode);
+        if (way == nullptr) return send_to_group(port, number, data, length, mode);
         ++way->senders;
         const bool sent = send_by(*way, port, number, data, length, mode);
         --way->senders;

@@ -130,8 +130,8 @@ private:
                                std::size_t length, SendMode mode);
     [[nodiscard]] int complete(ulc_endpoint* ep, ulc_request& request);
     [[nodiscard]] bool may_go_on(int waited);
-    [[nodiscard]] bool send_abroad(const Port& port, PortNumber number, const void* data,
-                                   std::size_t length, SendMode mode);
+    [[nodiscard]] bool send_to_group(const Port& port, PortNumber number, const void* data,
+                                     std::size_t length, SendMode mode);
     [[nodiscard]] bool send_to(Groups::Member& member, const Port& port, PortNumber number,
                                const void* data, std::size_t length, SendMode mode);
     [[nodiscard]] bool link(Groups::Member& member);
