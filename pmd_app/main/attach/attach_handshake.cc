@@ -168,7 +168,7 @@ bool AttachServer::on_mapped(Connection& connection) {
     connection.state = State::kAttached;
     arm(connection);
     loop_.add_doorbell(connection.socket);
-    if (may_tell())
+    if (may_note())
         spdlog::info("client {} attached as endpoint {:#x}", connection.peer.pid,
                      connection.endpoint);
     return true;

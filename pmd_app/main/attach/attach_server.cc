@@ -41,9 +41,9 @@ constexpr Nanos kPassesWaitMax = 250 * kMillisecond;
 
 // A line has at most 400 bytes, so a flood of both fills less than 1 MB an hour.
 constexpr unsigned kWarningsAtOnce = 20;
-constexpr unsigned kNewsAtOnce = 256;
-constexpr Nanos kWarningGap = 5 * kSecond;
-constexpr Nanos kNewsGap = kSecond;
+constexpr unsigned kNoticesAtOnce = 256;
+constexpr Nanos kWarningsGap = 5 * kSecond;
+constexpr Nanos kNoticesGap = kSecond;
 constexpr Nanos kShortageGap = 60 * kSecond;
 
 Nanos thread_time() noexcept {
@@ -74,8 +74,8 @@ AttachServer::AttachServer(AttachOptions options, EngineLoop& loop, CounterPage&
       counters_(counters),
       upgrader_(loop),
       passes_(kPassesPermille, kPassesBurst, kPassesWaitMax),
-      warnings_(kWarningsAtOnce, kWarningGap),
-      news_(kNewsAtOnce, kNewsGap),
+      warnings_(kWarningsAtOnce, kWarningsGap),
+      notices_(kNoticesAtOnce, kNoticesGap),
       shortages_(1, kShortageGap) {}
 
 AttachServer::~AttachServer() { stop(); }
@@ -232,8 +232,8 @@ int AttachServer::accept_one() {
 }
 
 void AttachServer::pause_accepting(const std::string& why) {
-    std::uint64_t untold = 0;  // each shortage ends when a client does, so there may be many
-    if (shortages_.allows(monotonic_now(), untold) && may_warn())
+    std::uint64_t left_out = 0;  // each shortage ends when a client does, so there may be many
+    if (shortages_.allows(monotonic_now(), left_out) && may_warn())
         spdlog::warn("no client can be taken in: {}; raise the limit of open files (ulimit -n)",
                      why);
     accept_again_at_ = monotonic_now() + kAcceptPause;
@@ -369,7 +369,7 @@ void AttachServer::end(Connection& connection) {
     if (connection.process >= 0) close(connection.process);
     connection.process = -1;
     const LogFields fields = fields_of(connection);
-    if (attached && may_tell())
+    if (attached && may_note())
         spdlog::info("client {} {}", connection.peer.pid,
                      connection.bye ? "closed" : "ended without closing");
 }
@@ -477,16 +477,16 @@ LogFields AttachServer::fields_of(const Connection& connection) noexcept {
 }
 
 bool AttachServer::may_warn() {
-    std::uint64_t untold = 0;
-    if (!warnings_.allows(monotonic_now(), untold)) return false;
-    if (untold > 0) spdlog::warn("{} more warnings about clients were left out", untold);
+    std::uint64_t left_out = 0;
+    if (!warnings_.allows(monotonic_now(), left_out)) return false;
+    if (left_out > 0) spdlog::warn("{} more warnings about clients were left out", left_out);
     return true;
 }
 
-bool AttachServer::may_tell() {
-    std::uint64_t untold = 0;
-    if (!news_.allows(monotonic_now(), untold)) return false;
-    if (untold > 0) spdlog::info("{} more lines about clients were left out", untold);
+bool AttachServer::may_note() {
+    std::uint64_t left_out = 0;
+    if (!notices_.allows(monotonic_now(), left_out)) return false;
+    if (left_out > 0) spdlog::info("{} more lines about clients were left out", left_out);
     return true;
 }
 

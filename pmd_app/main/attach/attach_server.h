@@ -146,7 +146,7 @@ private:
     void unpark(Connection& connection, User& user);
     void expect_hello(Connection& connection, User& user);
     [[nodiscard]] bool may_warn();  ///< a line about a client, by LineBudget
-    [[nodiscard]] bool may_tell();
+    [[nodiscard]] bool may_note();
     /// Returns what the journal shows of the client with each line about it.
     [[nodiscard]] static LogFields fields_of(const Connection& connection) noexcept;
 
@@ -189,7 +189,7 @@ private:
     Nanos charged_to_users_ = 0;  ///< processor time, in this pass
     TimeBudget passes_;
     LineBudget warnings_;
-    LineBudget news_;
+    LineBudget notices_;
     LineBudget shortages_;
     std::unordered_map<uid_t, User> users_;
     std::vector<std::unique_ptr<Connection>> connections_;

@@ -53,7 +53,7 @@ bool AttachServer::park(Connection& connection, User& user, Nanos wait) {
     connection.parked = true;
     arm(connection);
     const LogFields fields = fields_of(connection);
-    if (may_tell())
+    if (may_note())
         spdlog::info("client {} of user {} waits for {} ms: see --attach-burst",
                      connection.peer.pid, connection.peer.uid, wait / kMillisecond + 1);
     return true;

@@ -45,20 +45,20 @@ class LineBudget {
 public:
     LineBudget(unsigned burst, Nanos gap) noexcept : burst_(burst), gap_(gap), left_(burst) {}
 
-    /// True if a line may be written; then untold is the number of lines that were left out since
+    /// True if a line may be written; then left_out is the number of lines that were left out since
     /// the last one.
-    [[nodiscard]] bool allows(Nanos now, std::uint64_t& untold) noexcept {
+    [[nodiscard]] bool allows(Nanos now, std::uint64_t& left_out) noexcept {
         if (at_ == 0) at_ = now;
         const Nanos earned = std::max<Nanos>(now - at_, 0) / gap_;
         at_ += earned * gap_;
         left_ = std::min<Nanos>(burst_, left_ + earned);
         if (left_ == 0) {
-            ++untold_;
+            ++left_out_;
             return false;
         }
         --left_;
-        untold = untold_;
-        untold_ = 0;
+        left_out = left_out_;
+        left_out_ = 0;
         return true;
     }
 
@@ -67,7 +67,7 @@ private:
     Nanos gap_;
     Nanos left_;
     Nanos at_ = 0;
-    std::uint64_t untold_ = 0;
+    std::uint64_t left_out_ = 0;
 };
 
 }  // namespace ulc::daemon
