@@ -95,7 +95,7 @@ private:
     bool active_ = true;   ///< the port carries frames
     bool failed_ = false;  ///< the queue pair has to be reset
     bool gone_ = false;    ///< the device, for good
-    bool join_told_ = false;
+    bool join_failure_reported_ = false;
     std::uint32_t looks_ = 0;
     std::uint32_t reset_at_ = 0;    ///< the look at which the next reset may be
     std::uint32_t reset_wait_ = 1;  ///< looks between two resets

@@ -45,13 +45,13 @@ bool QueuePort::look() {
 /// The connection manager reports when it likes, so its reports are read at each look.
 void QueuePort::follow_groups() {
     const int error = groups_.settle();
-    const MembershipCounts& told = groups_.membership()->counts();
-    counts_.join_failures = told.failures;
-    if (told.losses != counts_.groups_lost) {
-        counts_.groups_lost = told.losses;
-        if (!join_told_)
+    const MembershipCounts& memberships = groups_.membership()->counts();
+    counts_.join_failures = memberships.failures;
+    if (memberships.losses != counts_.groups_lost) {
+        counts_.groups_lost = memberships.losses;
+        if (!join_failure_reported_)
             say("lost a multicast group, as when a subnet manager starts again; it joins again");
-        join_told_ = true;
+        join_failure_reported_ = true;
     } else if (error != 0 || groups_.settled()) {
         note_join(error);
     }
@@ -62,13 +62,13 @@ void QueuePort::follow_groups() {
 
 /// Says once that joining failed, and once that it is good again.
 void QueuePort::note_join(int error) {
-    if (error != 0 && !join_told_) {
+    if (error != 0 && !join_failure_reported_) {
         say(std::string("cannot join a multicast group: ") + std::strerror(error) +  // NOLINT
             "; it tries again" + advice_for_join(error, adapter_.is_infiniband()));
-    } else if (error == 0 && join_told_) {
+    } else if (error == 0 && join_failure_reported_) {
         say("has joined all of its multicast groups");
     }
-    join_told_ = error != 0;
+    join_failure_reported_ = error != 0;
 }
 
 void QueuePort::on_event(Event event) {
