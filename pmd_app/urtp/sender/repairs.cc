@@ -53,8 +53,8 @@ bool Repairs::asks_too_soon(const TxStream& tx, const TxSlot& slot, bool overtak
     if (!overtaken && now - std::max(slot.sent_at, left_at) < gap) return true;
     if (!p.timed_by_rtt || slot.transmissions <= 1) return false;
     Nanos wait = srtt - srtt / 4;
-    if (slot.transmissions > TxSlot::kBadLuck && tx.backs_off) {
-        wait <<= std::min(slot.transmissions - TxSlot::kBadLuck, 20);
+    if (slot.transmissions > TxSlot::kTriesBeforeBackOff && tx.backs_off) {
+        wait <<= std::min(slot.transmissions - TxSlot::kTriesBeforeBackOff, 20);
         wait = std::min(wait, std::max(srtt, p.max_send_wait / 2));
     }
     return now - std::max(slot.sent_at, left_at) < wait;

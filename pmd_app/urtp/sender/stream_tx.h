@@ -32,7 +32,7 @@ struct TxStream;
 struct TxSlot {
     /// Transmissions after which a packet is merely lost, by one of many or again; beyond,
     /// repetitions crowd each other out.
-    static constexpr int kBadLuck = 4;
+    static constexpr int kTriesBeforeBackOff = 4;
     /// Transmissions up to which a lost packet says nothing about those behind it.
     static constexpr std::uint8_t kBlameless = 3;
     static constexpr std::uint16_t kNobody = 0xffff;
