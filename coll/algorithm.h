@@ -92,36 +92,10 @@ struct Algorithm {
     bool has_k = false;  ///< takes ":k"
 };
 
-void barrier_gather_broadcast(const Call& call, Plan& plan);
-void barrier_chain(const Call& call, Plan& plan);
-void barrier_dissemination(const Call& call, Plan& plan);
-void broadcast_multicast(const Call& call, Plan& plan);
-void broadcast_binomial(const Call& call, Plan& plan);
-void gather_direct(const Call& call, Plan& plan);
-void gather_token(const Call& call, Plan& plan);
-void gather_binomial(const Call& call, Plan& plan);
-void scatter_direct(const Call& call, Plan& plan);
-void scatter_packed(const Call& call, Plan& plan);
-void scatter_binomial(const Call& call, Plan& plan);
-void allgather_round_robin(const Call& call, Plan& plan);
-void allgather_concurrent(const Call& call, Plan& plan);
-void allgather_ring(const Call& call, Plan& plan);
-void alltoall_pairwise(const Call& call, Plan& plan);
-void alltoall_multicast(const Call& call, Plan& plan);
-void reduce_flat(const Call& call, Plan& plan);
-void reduce_binomial(const Call& call, Plan& plan);
-void reduce_chain(const Call& call, Plan& plan);
-void allreduce_multicast(const Call& call, Plan& plan);
-void allreduce_binomial_multicast(const Call& call, Plan& plan);
-void allreduce_chain_multicast(const Call& call, Plan& plan);
-void allreduce_pairwise_multicast(const Call& call, Plan& plan);
-void allreduce_binomial(const Call& call, Plan& plan);
-void reduce_scatter_multicast(const Call& call, Plan& plan);
-void reduce_scatter_pairwise(const Call& call, Plan& plan);
-void reduce_scatter_binomial(const Call& call, Plan& plan);
-void scan_multicast(const Call& call, Plan& plan);
-void scan_chain(const Call& call, Plan& plan);
-void scan_doubling(const Call& call, Plan& plan);
+#define ULC_ALGORITHM(op, name, function, takes_k, help) \
+    void function(const Call& call, Plan& plan);
+#include "coll/algorithms.def"
+#undef ULC_ALGORITHM
 
 /// Every algorithm that ships.
 [[nodiscard]] std::span<const Algorithm> algorithms() noexcept;
