@@ -10,10 +10,11 @@ namespace ulc::urtp {
 
 namespace {
 
-constexpr std::array kTables = {&kUrtp,         &kUrtp1997,     &kGoBackN,    &kAckLazy, &kAckBlock,
-                                &kAckEager,     &kOpen,         &kAimd,       &kBackoff, &kDelay,
-                                &kConservative, &kCreditPolicy, &kOptimistic, &kDetect,  &kP0,
-                                &kP1,           &kPcode,        &kPack,       &kP0Slot};
+constexpr std::array kTables = {
+#define ULC_POLICY(table) &table,
+#include "urtp/policies/policies.def"
+#undef ULC_POLICY
+};
 
 template <typename Entry>
 void lay(Entry& under, Entry over) noexcept {

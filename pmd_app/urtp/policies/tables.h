@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tables of policies, one file each; policies/registry.cc lists them.
+// The tables of policies, which policies.def lists.
 #pragma once
 
 #include "urtp/policy.h"
@@ -7,25 +7,9 @@
 
 namespace ulc::urtp {
 
-extern const Policy kUrtp;          ///< urtp.cc: the default, every entry set
-extern const Policy kUrtp1997;      ///< urtp_1997.cc
-extern const Policy kGoBackN;       ///< gbn.cc
-extern const Policy kAckLazy;       ///< ack_lazy.cc
-extern const Policy kAckBlock;      ///< ack_block.cc
-extern const Policy kAckEager;      ///< ack_eager.cc
-extern const Policy kOpen;          ///< cc_open.cc
-extern const Policy kAimd;          ///< cc_aimd.cc
-extern const Policy kBackoff;       ///< cc_backoff.cc
-extern const Policy kDelay;         ///< cc_delay.cc
-extern const Policy kConservative;  ///< conservative.cc
-extern const Policy kCreditPolicy;  ///< credit.cc
-extern const Policy kOptimistic;    ///< optimistic.cc
-extern const Policy kDetect;        ///< detect.cc
-extern const Policy kPack;          ///< pack.cc
-extern const Policy kP0;            ///< profiles/pcode/tables.cc
-extern const Policy kP1;
-extern const Policy kPcode;
-extern const Policy kP0Slot;
+#define ULC_POLICY(table) extern const Policy table;
+#include "urtp/policies/policies.def"
+#undef ULC_POLICY
 
 // sender/congestion.cc, for the tables of congestion control:
 /// Returns the bounds of a controller's window.
