@@ -113,9 +113,8 @@ bool serve(Node& node, AttachServer& server, EngineLoop& loop, ServiceManager& s
     server.stop();
     loop.stop();
     engine.join();
-    if (const std::string carried = node.exceptions_as_text(); !carried.empty())
+    if (const std::string carried = node.traffic_as_text(); !carried.empty())
         spdlog::info("{}", carried);
-    if (const std::string sent = node.packets_as_text(); !sent.empty()) spdlog::info("{}", sent);
     if (const std::string lost = node.losses_as_text(); !lost.empty()) spdlog::warn("{}", lost);
     return ready;
 }

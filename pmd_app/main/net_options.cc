@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "abi/attach.h"
+#include "main/wires/wire.h"
 #include "wire/node_address.h"
 
 namespace ulc::daemon {
@@ -34,28 +35,16 @@ std::size_t name_octets(std::string_view device) {
     return is_name ? colon : 0;
 }
 
-/// Wires of one kind may be links of one net.
-enum class WireKind : std::uint8_t { kDpdk, kShm, kPacket, kUdp, kVerbs };
-
-WireKind kind_of(std::string_view device) {
-    const std::string_view name = device.substr(0, device.find(','));
-    if (name == "shm") return WireKind::kShm;
-    if (name.starts_with("net_af_packet")) return WireKind::kPacket;
-    if (name == "udp") return WireKind::kUdp;
-    return name == "verbs" ? WireKind::kVerbs : WireKind::kDpdk;
-}
-
 /// Returns why a net with several devices cannot be; empty: it can.
 std::string check_bonds(const std::vector<NetOption>& nets) {
     for (const std::string& name : names_of(nets)) {
         const auto links = std::ranges::count(nets, name, &NetOption::name);
         if (links == 1) continue;
         const auto first = std::ranges::find(nets, name, &NetOption::name);
-        const WireKind kind = kind_of(first->device);
         if (links > static_cast<std::ptrdiff_t>(kNodeLinksMax))
             return fmt::format("{} devices are links of net {}; a net has at most {} links", links,
                                name, kNodeLinksMax);
-        if (kind == WireKind::kShm || kind == WireKind::kUdp || kind == WireKind::kVerbs)
+        if (!wire_of(first->device).may_be_link)
             return fmt::format(
                 "{} cannot be one of several links of net {}; give it a net of "
                 "another name",
@@ -98,7 +87,7 @@ std::string check_nets(const std::vector<NetOption>& nets) {
             if (other->name == net->name && other->device == net->device)
                 return "--device " + net->device + " is twice in net " + net->name +
                        "; each link needs a NIC";
-            if (other->name == net->name && kind_of(other->device) != kind_of(net->device))
+            if (other->name == net->name && &wire_of(other->device) != &wire_of(net->device))
                 return "net " + net->name + ": " + other->device + " and " + net->device +
                        " are unlike wires; links of one net are NICs of one kind";
             if (other->device == net->device)

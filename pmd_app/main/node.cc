@@ -19,10 +19,8 @@ namespace ulc::daemon {
 
 Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<Node>& out,
                std::vector<std::string>& notes, std::string& why) {
-    const bool needs_eal = std::ranges::any_of(options.nets, [](const NodeNet& net) {
-        return !shm::is_shm(net.port.device) && !packet::is_packet(net.port.device) &&
-               !udp::is_udp(net.port.device) && !verbs::is_verbs(net.port.device);
-    });
+    const bool needs_eal = std::ranges::any_of(
+        options.nets, [](const NodeNet& net) { return wire_of(net.port.device).needs_eal; });
     if (needs_eal) {
         dpdk::EalReport report;
         if (const Err error = dpdk::start_eal(options.eal, report, why); error != Err::kOk)
@@ -31,7 +29,8 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
     }
     std::unique_ptr<Node> node(new Node);
     for (const NodeNet& net : options.nets) {
-        if (const Err error = node->open_port(net.port, options.takes_secrets, why);
+        if (const Err error =
+                node->open_port({net.port, options.takes_secrets, system_random()}, why);
             error != Err::kOk)
             return error;
         const auto at = std::ranges::find(node->names_, net.name);
@@ -64,80 +63,13 @@ Err Node::open_trace(const NodeOptions& options, std::vector<Port>& ports, std::
     return Err::kOk;
 }
 
-namespace {
-
-Err open_udp(const dpdk::PortOptions& options, bool takes_secrets,
-             std::unique_ptr<udp::UdpPort>& out, std::string& why) {
-    udp::PortOptions sockets{.mtu = options.mtu,
-                             .ether_type = options.ether_type,
-                             .segments = options.segments,
-                             .seed = system_random(),
-                             .takes_secrets = takes_secrets};
-    if (options.exception) {
-        why = "the kernel keeps the network of a UDP socket; leave --exception out";
-        return Err::kInvalid;
-    }
-    if (const Err e = udp::parse_device(options.device, sockets.device, why); e != Err::kOk)
-        return e;
-    return udp::UdpPort::open(sockets, out, why);
-}
-
-Err open_verbs(const dpdk::PortOptions& options, std::unique_ptr<verbs::VerbsPort>& out,
-               std::string& why) {
-    verbs::PortOptions rdma{
-        .mtu = options.mtu,
-        .ether_type = options.ether_type,
-        .segments = options.segments,
-        .send_frames = options.tx_descriptors,
-        .receive_frames = options.rx_descriptors,
-        .report = [](const std::string& line) { spdlog::warn("{}", line); },
-    };
-    if (options.exception) {
-        why =
-            "the kernel keeps the network interface of a verbs device, so IP works on it already; "
-            "leave --exception out";
-        return Err::kInvalid;
-    }
-    if (const Err e = verbs::parse_device(options.device, rdma.device, why); e != Err::kOk)
-        return e;
-    return verbs::VerbsPort::open(rdma, nullptr, out, why);
-}
-
-}  // namespace
-
-Err Node::open_port(const dpdk::PortOptions& options, bool takes_secrets, std::string& why) {
+Err Node::open_port(const WireOptions& options, std::string& why) {
     OpenPort port;
-    Err error = Err::kOk;
-    if (shm::is_shm(options.device)) {
-        shm::PortOptions on_shm{.mtu = options.mtu, .segments = options.segments};
-        error = shm::parse_device(options.device, on_shm.device, why);
-        if (error == Err::kOk && options.exception) {
-            why = "a wire of shared memory carries no IP; leave --exception out";
-            error = Err::kInvalid;
-        }
-        if (error == Err::kOk) error = shm::ShmPort::open(on_shm, port.shm, why);
-    } else if (packet::is_packet(options.device)) {
-        packet::PortOptions shared{
-            .mtu = options.mtu, .ether_type = options.ether_type, .segments = options.segments};
-        error = packet::parse_device(options.device, shared.device, why);
-        if (error == Err::kOk && options.exception) {
-            why = "the kernel keeps " + shared.device.interface +
-                  ", so IP works on it already; leave --exception out";
-            error = Err::kInvalid;
-        }
-        if (error == Err::kOk) error = packet::PacketPort::open(shared, port.packet, why);
-    } else if (udp::is_udp(options.device)) {
-        error = open_udp(options, takes_secrets, port.udp, why);
-    } else if (verbs::is_verbs(options.device)) {
-        error = open_verbs(options, port.verbs, why);
-    } else {
-        error = dpdk::EthdevPort::open(options, port.ethdev, why);
-    }
-    if (error != Err::kOk) return error;
-    if (const std::uint16_t mtu = port.table().info.mtu; mtu < wire::kMtuMin) {
+    if (const Err error = open_wire(options, port.wire, why); error != Err::kOk) return error;
+    if (const std::uint16_t mtu = port.wire->table().info.mtu; mtu < wire::kMtuMin) {
         why = fmt::format(
             "{} has an MTU of {}; at least {} is needed; raise it, or mtu, on every node",
-            port.name(), mtu, wire::kMtuMin);
+            port.wire->name(), mtu, wire::kMtuMin);
         return Err::kInvalid;
     }
     ports_.push_back(std::move(port));
@@ -148,7 +80,7 @@ Err Node::bond_ports(const NodeOptions& options, std::vector<Port>& tables, std:
     for (std::size_t net = 0; net < names_.size(); ++net) {
         std::vector<Port> links;
         for (const OpenPort& port : ports_)
-            if (port.net == net) links.push_back(port.table());
+            if (port.net == net) links.push_back(port.wire->table());
         if (links.size() == 1) {
             tables.push_back(links[0]);
             continue;
@@ -178,7 +110,7 @@ Err Node::bond_ports(const NodeOptions& options, std::vector<Port>& tables, std:
 
 void Node::abandon() noexcept {
     for (OpenPort& port : ports_)
-        if (port.shm != nullptr) port.shm->abandon();
+        port.wire->abandon();
 }
 
 Result<std::uint32_t> Node::net(std::string_view name) const {
@@ -189,29 +121,23 @@ Result<std::uint32_t> Node::net(std::string_view name) const {
 }
 
 std::string Node::addresses() const {
-    const auto at =
-        std::ranges::find_if(ports_, [](const auto& port) { return port.udp != nullptr; });
-    return at == ports_.end() ? "" : at->udp->addresses();
+    for (const OpenPort& port : ports_)
+        if (std::string found = port.wire->addresses(); !found.empty()) return found;
+    return {};
 }
 
 bool Node::meet(std::string_view addresses) {
-    std::vector<udp::Address> read;
-    if (!udp::read_addresses(addresses, read)) return false;
-    for (const OpenPort& port : ports_)
-        if (port.udp != nullptr) port.udp->meet(read);
-    return true;
+    return std::ranges::all_of(ports_, [&](OpenPort& port) { return port.wire->meet(addresses); });
 }
 
 bool Node::add_secret(std::span<const std::uint8_t, 16> nonce) noexcept {
-    return std::ranges::all_of(ports_, [&](const OpenPort& port) {
-        return port.udp == nullptr || port.udp->add_secret(seal::secret_of_nonce(nonce));
-    });
+    return std::ranges::all_of(ports_,
+                               [&](OpenPort& port) { return port.wire->add_secret(nonce); });
 }
 
 bool Node::needs_secret() const noexcept {
-    return std::ranges::any_of(ports_, [](const OpenPort& port) {
-        return port.udp != nullptr && port.udp->needs_secret();
-    });
+    return std::ranges::any_of(ports_,
+                               [](const OpenPort& port) { return port.wire->needs_secret(); });
 }
 
 std::string Node::ports_as_text() const {
@@ -221,82 +147,20 @@ std::string Node::ports_as_text() const {
         const OpenPort& port = ports_[n];
         const std::string& name = names_[port.net];
         if (names_.size() > 1 || ports_.size() > 1 || name != "0") text += name + ": ";
-        text += port.name() + " as " + text_of(port.table().info.mac);
-        if (port.ethdev == nullptr) continue;
-        if (const auto* path = port.ethdev->exception(); path != nullptr)
-            text += ", IP by " + path->interface();
+        text += port.wire->name() + " as " + text_of(port.wire->table().info.mac);
+        if (const std::string interface = port.wire->exception_interface(); !interface.empty())
+            text += ", IP by " + interface;
     }
     return text;
 }
 
-namespace {
-
-/// Returns "3.1 %".
-std::string percent_of(const dpdk::WorkShare& share) {
-    const Nanos permille = share.busy() == 0 ? 0 : share.worked() * 1000 / share.busy();
-    return std::to_string(permille / 10) + "." + std::to_string(permille % 10) + " %";
-}
-
-}  // namespace
-
-std::string Node::exceptions_as_text() const {
-    std::string text;
+std::string Node::texts_of(std::string (Wire::*text_of)() const) const {
+    std::string all;
     for (const OpenPort& port : ports_) {
-        const dpdk::ExceptionPath* path =
-            port.ethdev != nullptr ? port.ethdev->exception() : nullptr;
-        if (path == nullptr) continue;
-        const dpdk::ExceptionCounts& counts = path->counts();
-        text += (text.empty() ? "" : "; ") + path->interface() + ": " +
-                std::to_string(counts.to_kernel) + " frames to the kernel, " +
-                std::to_string(counts.from_kernel) + " from it, " + std::to_string(counts.lost) +
-                " not taken by the other side, " + percent_of(path->thread_share()) +
-                " of the engine's time and " + percent_of(path->wire_share()) +
-                " of the wire's while frames of the engine came";
+        const std::string text = ((*port.wire).*text_of)();
+        if (!text.empty()) all += (all.empty() ? "" : "; ") + text;
     }
-    return text;
-}
-
-std::string Node::losses_as_text() const {
-    std::string text;
-    for (const OpenPort& port : ports_) {
-        if (port.verbs != nullptr) add_verbs_losses(port.verbs->counts(), port.name(), text);
-        if (port.shm == nullptr) continue;
-        const shm::Counts& c = port.shm->counts();
-        if (c.missed + c.broken + c.too_long + c.no_frame + c.overran == 0) continue;
-        text += fmt::format(
-            "{}{}: overtaken {} times, {} broken records, {} frames above the MTU, {} without a "
-            "buffer (raise --segments); did not wait for a silent station {} times",
-            text.empty() ? "" : "; ", port.shm->name(), c.missed, c.broken, c.too_long, c.no_frame,
-            c.overran);
-    }
-    return text;
-}
-
-// Appends the losses of an RDMA port.
-void Node::add_verbs_losses(const verbs::Counts& c, const std::string& name, std::string& text) {
-    if (c.no_handle + c.bad_completions + c.failed_completions + c.too_short + c.too_long +
-            c.forged + c.join_failures + c.groups_lost ==
-        0)
-        return;
-    text += fmt::format(
-        "{}{}: {} frames without an address handle, {} bad and {} failed completions, {} wrong "
-        "lengths, {} frames not of the sender that they name; {} resets; {} multicast groups not "
-        "joined and {} lost",
-        text.empty() ? "" : "; ", name, c.no_handle, c.bad_completions, c.failed_completions,
-        c.too_short + c.too_long, c.forged, c.resets, c.join_failures, c.groups_lost);
-}
-
-std::string Node::packets_as_text() const {
-    std::string text;
-    for (const OpenPort& port : ports_) {
-        if (port.packet == nullptr) continue;
-        const auto& counts = port.packet->counts();
-        const auto& calls = port.packet->ring_counts();
-        text += fmt::format("{}{}: {} frames sent by {} system calls, {} of which left some over",
-                            text.empty() ? "" : "; ", port.packet->name(), counts.frames_sent,
-                            calls.pushes, calls.refusals);
-    }
-    return text;
+    return all;
 }
 
 std::uint64_t system_random() {

@@ -17,12 +17,9 @@
 #include "dpdk/ethdev_port.h"
 #include "engine/config.h"
 #include "main/trace/trace.h"
-#include "packet/packet_port.h"
+#include "main/wires/wire.h"
 #include "port/bond_port.h"
 #include "port/mesh_port.h"
-#include "shm/shm_port.h"
-#include "udp/udp_port.h"
-#include "verbs/verbs_port.h"
 
 namespace ulc::daemon {
 
@@ -67,7 +64,7 @@ public:
     /// Returns where engines of other nodes can ask for this one, "10.0.0.5:4001,…"; empty if its
     /// wires find nodes themselves. Asks the kernel.
     [[nodiscard]] std::string addresses() const;
-    /// Asks for nodes where addresses() of another engine says. False: it says no such thing.
+    /// Asks for nodes where addresses() of another engine says. False: a wire cannot read them.
     /// Engine thread.
     [[nodiscard]] bool meet(std::string_view addresses);
     /// Lets sealed wires reach those that know the nonce of a job. False: they have too many.
@@ -77,43 +74,21 @@ public:
     [[nodiscard]] bool needs_secret() const noexcept;
     /// Returns that of the time stamp counter; 0: unknown.
     [[nodiscard]] std::uint64_t tsc_hz() const noexcept { return tsc_hz_; }
-    /// Returns the traffic of the exception interfaces; empty without one. Call it after the
+    /// Returns what the log says about frames that wires carried; empty: nothing. Call it after the
     /// engine's thread has ended.
-    [[nodiscard]] std::string exceptions_as_text() const;
-    /// Returns losses on wires of shared memory and on RDMA ports; empty if there were none. Call
-    /// it after the engine's thread has ended.
-    [[nodiscard]] std::string losses_as_text() const;
-    /// Returns frames and system calls of the nets that share a NIC with the kernel; empty without
-    /// one. Call it after the engine's thread has ended.
-    [[nodiscard]] std::string packets_as_text() const;
+    [[nodiscard]] std::string traffic_as_text() const { return texts_of(&Wire::traffic); }
+    /// Returns the same about frames that were lost on wires.
+    [[nodiscard]] std::string losses_as_text() const { return texts_of(&Wire::losses); }
 
 private:
-    /// One of the five.
     struct OpenPort {
         std::size_t net = 0;  ///< index of its net
-        std::unique_ptr<dpdk::EthdevPort> ethdev;
-        std::unique_ptr<shm::ShmPort> shm;
-        std::unique_ptr<packet::PacketPort> packet;
-        std::unique_ptr<udp::UdpPort> udp;
-        std::unique_ptr<verbs::VerbsPort> verbs;
-        [[nodiscard]] const Port& table() const noexcept {
-            if (ethdev != nullptr) return ethdev->port();
-            if (verbs != nullptr) return verbs->port();
-            if (udp != nullptr) return udp->port();
-            return shm != nullptr ? shm->port() : packet->port();
-        }
-        [[nodiscard]] std::string name() const {
-            if (ethdev != nullptr) return ethdev->device().name;
-            if (verbs != nullptr) return verbs->name();
-            if (udp != nullptr) return udp->name();
-            return shm != nullptr ? shm->name() : packet->name();
-        }
+        std::unique_ptr<Wire> wire;
     };
 
     Node() = default;
-    static void add_verbs_losses(const verbs::Counts& counts, const std::string& name,
-                                 std::string& text);
-    Err open_port(const dpdk::PortOptions& options, bool takes_secrets, std::string& why);
+    Err open_port(const WireOptions& options, std::string& why);
+    [[nodiscard]] std::string texts_of(std::string (Wire::*text_of)() const) const;
     /// Makes the tables of the nets: of a port, or of a bond of several.
     Err bond_ports(const NodeOptions& options, std::vector<Port>& tables, std::string& why);
     /// Opens the trace, which watches each port.

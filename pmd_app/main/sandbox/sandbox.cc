@@ -18,10 +18,7 @@
 #include <fstream>
 #include <set>
 
-#include "dpdk/device.h"
-#include "shm/shm_port.h"
-#include "udp/device.h"
-#include "verbs/device.h"
+#include "main/wires/wire.h"
 
 namespace ulc::daemon {
 namespace {
@@ -221,22 +218,8 @@ SandboxNeeds needs_of(const std::vector<std::string>& devices, bool exception,
     SandboxNeeds needs;
     needs.kernel_interface = exception;
     needs.paths.push_back(attach_socket);
-    for (const std::string& device : devices) {
-        if (shm::is_shm(device)) continue;
-        if (udp::is_udp(device)) {
-            needs.udp = true;
-            continue;
-        }
-        needs.rdma |= verbs::is_verbs(device);
-        std::string ignored;
-        const auto spec = dpdk::parse_device(device, 0, ignored);
-        if (!spec) continue;
-        needs.packet_socket |= spec->kind == dpdk::DeviceKind::kAfPacket;
-        needs.card |= spec->kind == dpdk::DeviceKind::kPci;
-        needs.kernel_interface |= spec->kind == dpdk::DeviceKind::kOther;
-        if (spec->kind == dpdk::DeviceKind::kMemif)
-            needs.paths.push_back(spec->argument("socket").value_or("/run/memif.sock"));
-    }
+    for (const std::string& device : devices)
+        wire_of(device).add_needs(device, needs);
     return needs;
 }
 

@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "main/net_options.h"
 #include "main/options.h"
+#include "main/wires/wire.h"
 
 namespace ulc::daemon {
 namespace {
@@ -148,6 +150,45 @@ TEST(EngineOptions, what_cannot_be_is_refused_in_words) {
     for (int n = 0; n < 17; ++n)
         many += "net_tap" + std::to_string(n) + ";";
     EXPECT_NE(refusal(many.c_str()).find("at most 16 nets"), std::string::npos);
+}
+
+TEST(Wires, a_device_belongs_to_the_kind_of_its_name) {
+    EXPECT_EQ(&wire_of("shm,path=/dev/shm/a,station=0"), &wire_shm);
+    EXPECT_EQ(&wire_of("net_af_packet,iface=a"), &wire_packet);
+    EXPECT_EQ(&wire_of("net_af_packet1,iface=a"), &wire_packet);
+    EXPECT_EQ(&wire_of("udp"), &wire_udp);
+    EXPECT_EQ(&wire_of("verbs,dev=a"), &wire_verbs);
+    for (const char* device : {"0000:03:00.0", "net_memif,role=client", "shmx", "udpx", "eth0", ""})
+        EXPECT_EQ(&wire_of(device), &wire_ethdev) << device;
+}
+
+TEST(Wires, leave_to_the_sandbox_what_their_ports_use) {
+    const auto needs = [](const char* device) {
+        SandboxNeeds all;
+        wire_of(device).add_needs(device, all);
+        return all;
+    };
+    const SandboxNeeds memory = needs("shm,path=/dev/shm/a,station=0");
+    EXPECT_FALSE(memory.packet_socket || memory.kernel_interface || memory.udp || memory.rdma ||
+                 memory.card || !memory.paths.empty());
+    EXPECT_TRUE(needs("net_af_packet,iface=a").packet_socket);
+    EXPECT_TRUE(needs("udp").udp);
+    EXPECT_TRUE(needs("verbs,dev=a").rdma);
+    EXPECT_TRUE(needs("0000:03:00.0").card);
+    EXPECT_TRUE(needs("net_tap").kernel_interface);
+    EXPECT_EQ(needs("net_memif,role=server,socket=/a").paths, (std::vector<std::string>{"/a"}));
+}
+
+TEST(Wires, without_an_exception_interface_say_so) {
+    for (const char* device : {"shm,path=x,station=0", "net_af_packet,iface=a", "udp", "verbs"}) {
+        WireOptions options;
+        options.port.device = device;
+        options.port.exception = true;
+        std::unique_ptr<Wire> wire;
+        std::string why;
+        EXPECT_EQ(open_wire(options, wire, why), Err::kInvalid) << device;
+        EXPECT_NE(why.find("leave --exception out"), std::string::npos) << device << ": " << why;
+    }
 }
 
 TEST(EngineOptions, users_and_groups_have_names_or_numbers) {
