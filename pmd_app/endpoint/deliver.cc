@@ -163,13 +163,12 @@ bool Deliverer::deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket
         open_message(source, packet);
         return deliver_placed(rank, source, packet, cq, counters);
     }
-    if (packet.length <= abi::kInlineOctetsMax) {
-        complete_inline(rank, packet, *out);
-        note_passed(rank, packet.has_tag(), packet.tag, cq);
-        cq.publish();
-    } else if (!deliver_single(rank, source, packet, *out, cq, counters)) {
-        return false;
-    }
+    const Claim claim =
+        packet.length <= abi::kInlineOctetsMax ? Claim{out} : claim_single(source, packet, *out);
+    if (claim.out == nullptr) return false;
+    deliver_to(claim, rank,
+               {packet.stream, packet.length, packet.payload, packet.tag, packet.has_tag()},
+               packet.segment, cq, counters);
     counters.add(Counter::completions);
     counters.add(Counter::messages_received);
     return true;
@@ -244,10 +243,10 @@ void Deliverer::leave_place(Source& source) noexcept {
     if (claim.block == RxArena::kNone) claim.out = nullptr;
 }
 
-[[gnu::noinline]] void Deliverer::complete_block(Rank rank, const urtp::ShortMessage& message,
-                                                 const Claim& claim, Segment* frame,
-                                                 abi::CompletionProducer& cq,
-                                                 Counters& counters) noexcept {
+[[gnu::noinline]] void Deliverer::deliver_block(Rank rank, const urtp::ShortMessage& message,
+                                                const Claim& claim, Segment* frame,
+                                                abi::CompletionProducer& cq,
+                                                Counters& counters) noexcept {
     std::uint64_t address = 0;
     if (claim.lends) [[unlikely]] {
         loans_.lend(claim.block, *frame);
@@ -257,64 +256,27 @@ void Deliverer::leave_place(Source& source) noexcept {
         std::memcpy(region_.rx(claim.block, message.octets), message.payload, message.octets);
         counters.add(Counter::rx_copied_bytes, message.octets);
     }
-    const std::uint8_t flags = abi::kCompleteFirst | abi::kCompleteLast |
-                               (message.has_tag ? abi::kCompleteHasTag : 0) |
-                               (claim.lends ? abi::kCompleteFrame : 0);
-    abi::CompletionRecord& out = *claim.out;
-    abi::write_message_head(out, flags, 0, rank, message.stream);
-    out.tag = message.tag;
-    out.body.block = {claim.block, message.octets, message.octets, 0, 0, address};
-    arena_.lend(claim.block);
-    note_passed(rank, message.has_tag, message.tag, cq);
-    cq.publish(out);
+    const auto flags =
+        static_cast<std::uint8_t>(kWhole | (claim.is_reserve ? abi::kCompleteReserve : 0) |
+                                  (claim.lends ? abi::kCompleteFrame : 0));
+    complete(*claim.out, rank, message,
+             {flags, {claim.block, message.octets, message.octets, 0, 0, address}}, cq);
 }
 
-void Deliverer::complete_inline(Rank rank, const urtp::ReadyPacket& packet,
-                                abi::CompletionRecord& out) {
-    out.kind = abi::CompletionKind::kMessage;
-    out.flags = abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast |
-                (packet.has_tag() ? abi::kCompleteHasTag : 0);
-    out.inline_length = static_cast<std::uint16_t>(packet.length);
-    out.source = rank;
-    out.status = 0;
-    out.stream = packet.stream;
-    out.tag = packet.tag;
-    std::memcpy(out.body.inline_octets, packet.payload, packet.length);
-}
-
-bool Deliverer::deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                               abi::CompletionRecord& out, abi::CompletionProducer& cq,
-                               Counters& counters) {
-    bool is_reserve = false;
-    // A packet that carries several messages, or whose payload is not in its frame, is copied.
+// A packet that carries several messages, or whose payload is not in its frame, is copied.
+Claim Deliverer::claim_single(Source& source, const urtp::ReadyPacket& packet,
+                              abi::CompletionRecord& out) noexcept {
     const bool framed = packet.segment != nullptr && packet.segment->tail == nullptr && !packs_;
-    std::uint32_t block = framed && loans_.may_lend() ? arena_.allocate(1) : RxArena::kNone;
-    const bool lends = block != RxArena::kNone;
-    std::uint64_t address = 0;
-    if (lends) {
-        loans_.lend_more(block, *packet.segment);
-        address = reinterpret_cast<std::uintptr_t>(packet.payload);
-        counters.add(Counter::frames_lent);
+    Claim claim{&out};
+    if (framed && loans_.may_lend()) claim.block = arena_.allocate(1);
+    claim.lends = claim.block != RxArena::kNone;
+    if (claim.lends) {
+        loans_.hold(*packet.segment);
     } else {
-        block = allocate(source, packet.length, is_reserve);
-        if (block == RxArena::kNone) return false;
-        std::memcpy(region_.rx(block, packet.length), packet.payload, packet.length);
-        counters.add(Counter::rx_copied_bytes, packet.length);
+        claim.block = allocate(source, packet.length, claim.is_reserve);
     }
-    out.kind = abi::CompletionKind::kMessage;
-    out.flags = abi::kCompleteFirst | abi::kCompleteLast |
-                (packet.has_tag() ? abi::kCompleteHasTag : 0) |
-                (is_reserve ? abi::kCompleteReserve : 0) | (lends ? abi::kCompleteFrame : 0);
-    out.inline_length = 0;
-    out.source = rank;
-    out.status = 0;
-    out.stream = packet.stream;
-    out.tag = packet.tag;
-    out.body.block = {block, packet.length, packet.length, 0, 0, address};
-    arena_.lend(block);
-    note_passed(rank, packet.has_tag(), packet.tag, cq);
-    cq.publish();
-    return true;
+    if (claim.block == RxArena::kNone) claim.out = nullptr;
+    return claim;
 }
 
 void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
@@ -344,7 +306,7 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
     const std::uint32_t needed = (overflows ? 1U : 0U) + (packet.last() ? 1U : 0U);
     if (needed > 0 && cq.room(needed) < needed) return false;
     if (overflows) {
-        (void)flush(rank, source, cq, false);
+        flush(rank, source, *cq.claim(), false, cq);
         counters.add(Counter::completions);
     }
     if (source.block == RxArena::kNone && !next_chunk(source, packet.length)) return false;
@@ -357,7 +319,7 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
     counters.add(Counter::rx_copied_bytes, packet.length);
     source.filled += packet.length;
     if (!packet.last() && !source.block_is_reserve) return true;
-    (void)flush(rank, source, cq, packet.last());
+    flush(rank, source, *cq.claim(), packet.last(), cq);
     counters.add(Counter::completions);
     if (!packet.last()) return true;
     source.open = false;
@@ -380,29 +342,18 @@ bool Deliverer::next_chunk(Source& source, std::uint32_t packet_octets) {
     return source.block != RxArena::kNone;
 }
 
-// Passes the block being filled to the client. Returns false if there is no slot.
-bool Deliverer::flush(Rank rank, Source& source, abi::CompletionProducer& cq, bool last) {
-    abi::CompletionRecord* out = cq.claim();
-    if (out == nullptr) return false;
-    out->kind = abi::CompletionKind::kMessage;
-    out->flags = static_cast<std::uint8_t>((source.done == 0 ? abi::kCompleteFirst : 0) |
-                                           (last ? abi::kCompleteLast : 0) |
-                                           (source.has_tag ? abi::kCompleteHasTag : 0) |
-                                           (source.block_is_reserve ? abi::kCompleteReserve : 0));
-    out->inline_length = 0;
-    out->source = rank;
-    out->status = 0;
-    out->stream = source.stream;
-    out->tag = source.tag;
-    out->body.block = {source.block, source.filled, source.length, 0, source.done, 0};
-    arena_.lend(source.block);
-    if (source.done == 0) note_passed(rank, source.has_tag, source.tag, cq);
-    cq.publish();
+// Passes the block being filled to the client.
+void Deliverer::flush(Rank rank, Source& source, abi::CompletionRecord& out, bool last,
+                      abi::CompletionProducer& cq) noexcept {
+    const auto flags = static_cast<std::uint8_t>(
+        (source.done == 0 ? abi::kCompleteFirst : 0) | (last ? abi::kCompleteLast : 0) |
+        (source.block_is_reserve ? abi::kCompleteReserve : 0));
+    complete(out, rank, {source.stream, source.filled, nullptr, source.tag, source.has_tag},
+             {flags, {source.block, source.filled, source.length, 0, source.done, 0}}, cq);
     source.done += source.filled;
     source.filled = 0;
     source.block = RxArena::kNone;
     source.block_is_reserve = false;
-    return true;
 }
 
 // Ends a message that its source aborted. The client gets an error if it has seen a part. Returns
@@ -418,14 +369,8 @@ bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
     if ((source.done > 0 && !source.forgotten) || source.place) {
         abi::CompletionRecord* out = cq.claim();
         if (out == nullptr) return false;
-        out->kind = abi::CompletionKind::kMessage;
-        out->flags = abi::kCompleteInline | abi::kCompleteLast;
-        out->inline_length = 0;
-        out->source = rank;
-        out->status = static_cast<std::int16_t>(Err::kCorrupt);
-        out->stream = source.stream;
-        out->tag = source.tag;
-        cq.publish();
+        complete(*out, rank, {.stream = source.stream, .tag = source.tag},
+                 {.flags = abi::kCompleteInline | abi::kCompleteLast, .status = Err::kCorrupt}, cq);
         counters.add(Counter::completions);
     }
     give_back(source);

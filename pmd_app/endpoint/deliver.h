@@ -58,7 +58,8 @@ class Offloads;
 struct Claim {
     abi::CompletionRecord* out = nullptr;  ///< nullptr: it goes nowhere
     std::uint32_t block = RxArena::kNone;
-    bool lends = false;  ///< the block stands for the frame
+    bool lends = false;       ///< the block stands for the frame
+    bool is_reserve = false;  ///< the block is the reserve of its source
 };
 
 class Deliverer {
@@ -104,8 +105,8 @@ public:
         return !source.open && source.intake == abi::Intake::kAll;
     }
     /// Returns the place of a message that is `length` bytes long and inside one packet; without
-    /// a record: run() delivers it. complete() or unclaim() must follow. `framed`: the message is
-    /// in a received frame, which complete() gets.
+    /// a record: run() delivers it. deliver_to() or unclaim() must follow. `framed`: the message is
+    /// in a received frame, which deliver_to() gets.
     [[nodiscard]] Claim claim_short(Rank rank, std::uint32_t length, bool tagged, std::uint64_t tag,
                                     bool framed, abi::CompletionProducer& cq) noexcept {
         if (!may_claim(rank)) return {};
@@ -114,7 +115,7 @@ public:
         return claim;
     }
     /// Returns the record for a message that fits in one, of a source for which claim_short() had a
-    /// place, while the general path does nothing. complete_short() may follow.
+    /// place, while the general path does nothing. deliver_inside() may follow.
     [[nodiscard]] abi::CompletionRecord* claim_next(bool tagged, std::uint64_t tag,
                                                     abi::CompletionProducer& cq) const noexcept {
         if (tagged && offloads_ != nullptr && is_operation(tag)) [[unlikely]]
@@ -124,33 +125,27 @@ public:
     /// Adds a block to a record that was claimed, for a message that it has no space for. Without a
     /// block, takes the record away. `framed`: as in claim_short().
     void claim_block(Claim& claim, std::uint32_t length, bool framed) noexcept;
-    /// complete() of a message with a block.
-    void complete_block(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
-                        Segment* frame, abi::CompletionProducer& cq, Counters& counters) noexcept;
+    /// Delivers a message into its block. frame, counting: as in deliver_to().
+    void deliver_block(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
+                       Segment* frame, abi::CompletionProducer& cq, Counters& counters) noexcept;
     /// Gives back a place that is not used.
     void unclaim(const Claim& claim) noexcept {
         if (claim.block != RxArena::kNone) arena_.free(claim.block);
     }
-    /// The caller counts Counter::completions and messages_received. `frame`: the one that the
-    /// message is in; if claim.lends, this takes over the caller's reference.
-    void complete(Rank rank, const urtp::ShortMessage& message, const Claim& claim, Segment* frame,
-                  abi::CompletionProducer& cq, Counters& counters) noexcept {
+    /// Delivers a message to its place. The caller counts Counter::completions and
+    /// messages_received. `frame`: the one that the message is in; if claim.lends, this takes over
+    /// the caller's reference.
+    void deliver_to(const Claim& claim, Rank rank, const urtp::ShortMessage& message,
+                    Segment* frame, abi::CompletionProducer& cq, Counters& counters) noexcept {
         if (claim.block != RxArena::kNone)
-            return complete_block(rank, message, claim, frame, cq, counters);
-        complete_short(rank, message, *claim.out, cq);
+            return deliver_block(rank, message, claim, frame, cq, counters);
+        deliver_inside(rank, message, *claim.out, cq);
     }
-    /// The same of a message that fits in a record.
-    [[gnu::always_inline]] void complete_short(Rank rank, const urtp::ShortMessage& message,
+    /// Delivers a message inside its record.
+    [[gnu::always_inline]] void deliver_inside(Rank rank, const urtp::ShortMessage& message,
                                                abi::CompletionRecord& out,
                                                abi::CompletionProducer& cq) noexcept {
-        const std::uint8_t flags = abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast |
-                                   (message.has_tag ? abi::kCompleteHasTag : 0);
-        abi::write_message_head(out, flags, static_cast<std::uint16_t>(message.octets), rank,
-                                message.stream);
-        out.tag = message.tag;
-        copy_short(out.body.inline_octets, message.payload, message.octets);
-        note_passed(rank, message.has_tag, message.tag, cq);
-        cq.publish(out);
+        complete(out, rank, message, {.flags = abi::kCompleteInline | kWhole}, cq);
     }
     /// Sets the object that is asked first about a message of a collective operation; nullptr:
     /// none.
@@ -221,6 +216,40 @@ private:
         void fields(state::Archive& archive);
     };
 
+    /// The part of a message that one completion reports.
+    struct Part {
+        std::uint8_t flags = 0;  ///< abi::kComplete*, but kCompleteHasTag
+        abi::Block block{};      ///< place of a payload that is not inside the record
+        Err status = Err::kOk;   ///< else the message is broken off, and nothing is in the record
+    };
+    static constexpr std::uint8_t kWhole = abi::kCompleteFirst | abi::kCompleteLast;
+
+    /// Writes the completion of a message, or of a part of it, and passes it to the client. Nothing
+    /// else writes such a record. Lends the block, and logs a message that begins. `out`: claimed.
+    /// `message.payload`: read only if it goes inside the record.
+    [[gnu::always_inline]] void complete(abi::CompletionRecord& out, Rank rank,
+                                         const urtp::ShortMessage& message, const Part& part,
+                                         abi::CompletionProducer& cq) noexcept {
+        const bool is_inside = (part.flags & abi::kCompleteInline) != 0;
+        const auto flags =
+            static_cast<std::uint8_t>(part.flags | (message.has_tag ? abi::kCompleteHasTag : 0));
+        abi::write_message_head(out, flags,
+                                is_inside ? static_cast<std::uint16_t>(message.octets) : 0, rank,
+                                message.stream);
+        out.tag = message.tag;
+        if (part.status != Err::kOk) {
+            out.status = static_cast<std::int16_t>(part.status);
+        } else if (is_inside) {
+            copy_short(out.body.inline_octets, message.payload, message.octets);
+        } else {
+            out.body.block = part.block;
+            if ((part.flags & abi::kCompletePlaced) == 0) arena_.lend(part.block.offset);
+        }
+        if ((part.flags & abi::kCompleteFirst) != 0)
+            note_passed(rank, message.has_tag, message.tag, cq);
+        cq.publish(out);
+    }
+
     Source& source_of(Rank rank);
     std::uint16_t make_reserve();
     /// Returns false if there is no space; nothing has changed that a second try would repeat.
@@ -231,8 +260,6 @@ private:
     bool deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                        abi::CompletionProducer& cq, Counters& counters);
     [[nodiscard]] bool fits(const Source& source) const noexcept;
-    static void complete_inline(Rank rank, const urtp::ReadyPacket& packet,
-                                abi::CompletionRecord& out);
     [[nodiscard]] static bool continues(const Source& source,
                                         const urtp::ReadyPacket& packet) noexcept;
     [[nodiscard]] Sink sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept;
@@ -256,14 +283,14 @@ private:
         passed_at_ = cq.produced() + 1;
         if (has_tag && is_operation(tag)) passed_.note(cq.produced(), rank, tag);
     }
-    bool deliver_single(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                        abi::CompletionRecord& out, abi::CompletionProducer& cq,
-                        Counters& counters);
+    [[nodiscard]] Claim claim_single(Source& source, const urtp::ReadyPacket& packet,
+                                     abi::CompletionRecord& out) noexcept;
     void open_message(Source& source, const urtp::ReadyPacket& packet);
     bool append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                 abi::CompletionProducer& cq, Counters& counters);
     bool next_chunk(Source& source, std::uint32_t packet_octets);
-    bool flush(Rank rank, Source& source, abi::CompletionProducer& cq, bool last);
+    void flush(Rank rank, Source& source, abi::CompletionRecord& out, bool last,
+               abi::CompletionProducer& cq) noexcept;
     bool abandon(Rank rank, Source& source, abi::CompletionProducer& cq, Counters& counters);
     std::uint32_t allocate(Source& source, std::uint32_t octets, bool& is_reserve);
     [[nodiscard]] bool take_back() noexcept;

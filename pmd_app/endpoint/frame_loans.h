@@ -55,11 +55,8 @@ public:
         loans_[count_++] = {block, &segment};
         --*left_;
     }
-    /// The same, and adds a reference for the loan.
-    void lend_more(std::uint32_t block, Segment& segment) noexcept {
-        pool_->hold(&segment);
-        lend(block, segment);
-    }
+    /// Adds a reference to a segment, which lend() takes over. may_lend() was true.
+    void hold(Segment& segment) const noexcept { pool_->hold(&segment); }
     /// Drops the frame that a returned block stands for, if it stands for one.
     void take_back(std::uint32_t block) noexcept {
         for (std::uint32_t n = 0; n < count_; ++n)

@@ -73,16 +73,8 @@ bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacke
     }
     source.done += packet.length;
     if (!packet.last()) return true;
-    abi::CompletionRecord* out = cq.claim();
-    out->kind = abi::CompletionKind::kMessage;
-    out->flags = abi::kCompletePlaced | abi::kCompleteLast;
-    out->inline_length = 0;
-    out->source = rank;
-    out->status = 0;
-    out->stream = source.stream;
-    out->tag = source.tag;
-    out->body.block = {0, 0, source.length, 0, 0, 0};
-    cq.publish();
+    complete(*cq.claim(), rank, {.stream = source.stream, .tag = source.tag},
+             {abi::kCompletePlaced | abi::kCompleteLast, {0, 0, source.length, 0, 0, 0}}, cq);
     source.open = false;
     leave_place(source);
     counters.add(Counter::completions);

@@ -60,10 +60,10 @@ template <bool kInside>
     const urtp::ShortMessage message{rx.id, frame.length, frame.payload, frame.tag,
                                      frame.has_tag()};
     if constexpr (kInside) {
-        deliverer.complete_short(rx.session->rank, message, *claim.out, endpoint.completions);
+        deliverer.deliver_inside(rx.session->rank, message, *claim.out, endpoint.completions);
     } else {
-        deliverer.complete_block(rx.session->rank, message, claim, &segment, endpoint.completions,
-                                 core.counters);
+        deliverer.deliver_block(rx.session->rank, message, claim, &segment, endpoint.completions,
+                                core.counters);
     }
     if (kInside || !claim.lends) net.port.pool.drop(&segment);
     if (more) [[unlikely]]
@@ -104,9 +104,9 @@ template <bool kInside>
     *heard = now;
     const StreamId name = member.take_short(frame, *stream, now);
     if (group != nullptr) ++group->frames;
-    endpoint->deliverer->complete(frame.rank,
-                                  {name, frame.length, frame.payload, frame.tag, frame.has_tag()},
-                                  claim, &segment, endpoint->completions, core.counters);
+    endpoint->deliverer->deliver_to(claim, frame.rank,
+                                    {name, frame.length, frame.payload, frame.tag, frame.has_tag()},
+                                    &segment, endpoint->completions, core.counters);
     count_delivered(core, 1);
     after_short(*endpoint);
     // The next one goes by a prediction, unless it would have more to see to.

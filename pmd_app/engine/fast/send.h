@@ -29,7 +29,7 @@ namespace ulc::engine {
         to->deliverer->unclaim(claim);
         return nullptr;
     }
-    to->deliverer->complete(rank, message, claim, nullptr, to->completions, core.counters);
+    to->deliverer->deliver_to(claim, rank, message, nullptr, to->completions, core.counters);
     count_delivered(core, 1);
     after_short(*to);
     core.counters.add(Counter::passed_messages);
@@ -55,7 +55,7 @@ namespace ulc::engine {
         to.deliverer->claim_next(message.has_tag, message.tag, to.completions);
     if (out == nullptr || !from.member->pass(message, *next.of.session, *to.member, now))
         return false;
-    to.deliverer->complete_short(from.member->rank(), message, *out, to.completions);
+    to.deliverer->deliver_inside(from.member->rank(), message, *out, to.completions);
     count_delivered(core, 1);
     after_short(to);
     core.counters.add(Counter::passed_messages);
