@@ -27,7 +27,7 @@
 //                                                                                the thing no more
 // and the overwriting of an entry is ordered by orders A of abi/slot_ring.h, by which a side learns
 // of the thing. rq has no doorbell: an engine that is short of memory polls by itself
-// (Deliverer::reclaim), at the latest after a nap. An entry of dq wakes the client as a completion
+// (Outlet::reclaim), at the latest after a nap. An entry of dq wakes the client as a completion
 // does.
 //
 // Trust: as for the other rings. A client that writes anything else, or has more sends out, damages

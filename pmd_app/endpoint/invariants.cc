@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "endpoint/deliver.h"
+#include "endpoint/outlet.h"
 #include "endpoint/send_queue.h"
 
 namespace ulc::engine {
@@ -79,7 +79,7 @@ void RxArena::check_invariants() const {
     ULC_CHECK(free_blocks == 0);
 }
 
-void Deliverer::check_invariants() const {
+void Outlet::check_invariants() const {
     arena_.check_invariants();
     std::uint32_t held = 0;
     std::uint32_t places = 0;

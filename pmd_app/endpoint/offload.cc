@@ -132,7 +132,7 @@ Err Offloads::take(const abi::SubmissionRecord& record, const Context& context) 
     offload->group = record.stream;
     offload->tag = record.tag;
     Err error = fill(*offload, request, shared + sizeof request, context);
-    if (error == Err::kOk) error = pass_over(*offload, request, context.deliverer);
+    if (error == Err::kOk) error = pass_over(*offload, request, context.outlet);
     if (error != Err::kOk) return error;
     if (++last_id_ == 0) ++last_id_;  // 0 is no sink
     offload->id = last_id_;
@@ -206,10 +206,10 @@ Err Offloads::fill(Offload& offload, const abi::OffloadRequest& request, const s
 
 // Handles messages of the operation that the client gets although it has not seen them yet.
 Err Offloads::pass_over(Offload& offload, const abi::OffloadRequest& request,
-                        const Deliverer& deliverer) {
+                        const Outlet& outlet) {
     const auto pass = [&](Rank source) { offload.passed.push_back(source); };
-    bool known = deliverer.passed().since(request.seen, offload.tag, offload.mask, pass);
-    deliverer.each_half_passed(offload.tag, offload.mask, pass);
+    bool known = outlet.passed().since(request.seen, offload.tag, offload.mask, pass);
+    outlet.each_half_passed(offload.tag, offload.mask, pass);
     const bool passes_on = (request.flags & abi::kOffloadPassesOn) != 0;
     known = known && offload.passed.size() <= (passes_on ? 0 : abi::kOffloadPassedMax);
     for (const Rank source : offload.passed) {

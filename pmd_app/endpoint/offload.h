@@ -37,7 +37,7 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "endpoint/deliver.h"
+#include "endpoint/outlet.h"
 #include "endpoint/send_queue.h"
 #include "urtp/transport.h"
 
@@ -60,7 +60,7 @@ public:
     struct Context {
         const abi::Region& region;
         const urtp::Transport* member;  ///< nullptr: no job
-        const Deliverer& deliverer;
+        const Outlet& outlet;
     };
     /// Takes a kOffload record. Errors: kCorrupt (no correct client writes this), else a refusal,
     /// counted, to be answered: kNotFormed, kInvalid, kLimit, kAgain (too late: its messages belong
@@ -103,7 +103,7 @@ private:
     [[nodiscard]] Err fill(Offload& offload, const abi::OffloadRequest& request,
                            const std::byte* arrays, const Context& context);
     [[nodiscard]] Err pass_over(Offload& offload, const abi::OffloadRequest& request,
-                                const Deliverer& deliverer);
+                                const Outlet& outlet);
     bool start(Offload& offload, SendQueue& sends);
     [[nodiscard]] bool report(const Offload& offload, abi::CompletionProducer& cq);
     [[nodiscard]] Offload* find(std::uint32_t id) const noexcept;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "endpoint/deliver.h"
+#include "endpoint/outlet.h"
 #include "endpoint/send_queue.h"
 #include "endpoint/send_record.h"
 #include "wire/packed.h"
@@ -55,8 +55,8 @@ std::uint32_t SendQueue::pack(const Pending& first, const SendContext& context, 
 }
 
 // Delivers the messages of a packet that were not delivered by an earlier call.
-bool Deliverer::deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                             abi::CompletionProducer& cq, Counters& counters) {
+bool Outlet::deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                          abi::CompletionProducer& cq, Counters& counters) {
     const std::span<const std::byte> list(packet.payload, packet.length);
     if (source.unpacked == 0 && (packet.has_tag() || wire::count_packed(list) == 0)) {
         counters.add(Counter::drop_pack);

@@ -2,7 +2,7 @@
 // Messages that go to the place that a client of this process named for them (abi/placement.h).
 #include <cstring>
 
-#include "endpoint/deliver.h"
+#include "endpoint/outlet.h"
 
 namespace ulc::engine {
 
@@ -17,7 +17,7 @@ constexpr std::uint8_t kRoundsForReceive = 2;
 }  // namespace
 
 // One count serves all sources, so messages that wait together go on together.
-bool Deliverer::waits_for_receive(Rank rank, const urtp::ReadyPacket& packet, Nanos now) {
+bool Outlet::waits_for_receive(Rank rank, const urtp::ReadyPacket& packet, Nanos now) {
     if (!packet.first() || packet.last() || packet.message_length < kWaitsMin ||
         !region_.reaches_process())
         return false;
@@ -33,7 +33,7 @@ bool Deliverer::waits_for_receive(Rank rank, const urtp::ReadyPacket& packet, Na
     return rounds_waited_ <= kRoundsForReceive;
 }
 
-std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) const {
+std::byte* Outlet::next_place(Rank rank, const urtp::ReadyPacket& packet) const {
     const bool known = rank < index_.size() && index_[rank] != 0;
     if (known && is_stopped(rank)) return nullptr;
     const Source* source = known ? &sources_[index_[rank] - 1U] : nullptr;
@@ -51,7 +51,7 @@ std::byte* Deliverer::next_place(Rank rank, const urtp::ReadyPacket& packet) con
     return goes_on ? source->place.contiguous(source->done, packet.length) : nullptr;
 }
 
-bool Deliverer::forget_place(Rank rank, const abi::Place& place) noexcept {
+bool Outlet::forget_place(Rank rank, const abi::Place& place) noexcept {
     if (rank >= index_.size() || index_[rank] == 0) return false;
     Source& source = sources_[index_[rank] - 1U];
     if (!source.open || !source.place || source.place != place) return false;
@@ -62,8 +62,8 @@ bool Deliverer::forget_place(Rank rank, const abi::Place& place) noexcept {
 
 // The client has made it the message of a receive. It gets one more completion, when the message is
 // whole or broken.
-bool Deliverer::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                               abi::CompletionProducer& cq, Counters& counters) {
+bool Outlet::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                            abi::CompletionProducer& cq, Counters& counters) {
     if (packet.last() && cq.room() == 0) return false;
     std::byte* to = source.place.contiguous(source.done, packet.length);
     if (to == nullptr) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sources that begin, end, or are stopped by the client.
 #include "base/check.h"
-#include "endpoint/deliver.h"
 #include "endpoint/offload.h"
+#include "endpoint/outlet.h"
 
 namespace ulc::engine {
 
-void Deliverer::begin_source(Rank source) noexcept {
+void Outlet::begin_source(Rank source) noexcept {
     if (source >= index_.size() || index_[source] == 0) return;
     forget(source);
     sources_[index_[source] - 1U].open = true;
 }
 
-void Deliverer::forget(Rank source) noexcept {
+void Outlet::forget(Rank source) noexcept {
     if (source >= index_.size() || index_[source] == 0) return;
     Source& state = sources_[index_[source] - 1U];
     state.unpacked = 0;
@@ -24,7 +24,7 @@ void Deliverer::forget(Rank source) noexcept {
     state.intake = abi::Intake::kAll;
 }
 
-void Deliverer::set_intake(Rank source, abi::Intake intake) {
+void Outlet::set_intake(Rank source, abi::Intake intake) {
     ULC_CHECK(source < index_.size());
     if (intake != abi::Intake::kAll || index_[source] != 0) source_of(source).intake = intake;
 }

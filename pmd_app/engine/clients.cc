@@ -10,18 +10,18 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.unmark(Work::kDeliver);
     bool moved = false;
     if (endpoint.state == EndpointState::kLingering) {
-        moved = Deliverer::discard(*endpoint.member, core.config.packets_per_round, now);
+        moved = Outlet::discard(*endpoint.member, core.config.packets_per_round, now);
         if (moved) endpoint.mark(Work::kDeliver);
     } else {
-        if (!endpoint.deliverer->reclaim()) {
+        if (!endpoint.outlet->reclaim()) {
             core.counters.add(Counter::client_bad_record);
             close_corrupt(core, endpoint, now);
             return true;
         }
         if (endpoint.links != nullptr && !may_deliver_links(core, endpoint, now)) return false;
-        moved = endpoint.deliverer->run(*endpoint.member, endpoint.completions, core.counters,
-                                        core.config.packets_per_round, now);
-        if (endpoint.deliverer->unfinished()) endpoint.mark(Work::kDeliver);
+        moved = endpoint.outlet->run(*endpoint.member, endpoint.completions, core.counters,
+                                     core.config.packets_per_round, now);
+        if (endpoint.outlet->unfinished()) endpoint.mark(Work::kDeliver);
         update_landing(endpoint);
     }
     if (moved) endpoint.mark(Work::kSettle);
@@ -160,7 +160,7 @@ void obey_note(Core& core, Endpoint& endpoint) {
         core.counters.add(Counter::client_bad_record);
         ++endpoint.errors;
     } else if (note.intake == abi::Intake::kAll || endpoint.gone[note.source] == kHere) {
-        endpoint.deliverer->set_intake(note.source, note.intake);
+        endpoint.outlet->set_intake(note.source, note.intake);
         if (note.intake == abi::Intake::kNone) core.counters.add(Counter::client_stalled);
         endpoint.mark(Work::kDeliver);
     }
@@ -250,7 +250,7 @@ void remove(Core& core, Endpoint& endpoint) {
     leave_groups(core, endpoint);
     endpoint.sends.abort(endpoint.net->port.pool);
     const Port& port = endpoint.net->port;
-    if (port.remove_memory != nullptr && endpoint.deliverer != nullptr)  // it was admitted
+    if (port.remove_memory != nullptr && endpoint.outlet != nullptr)  // it was admitted
         port.remove_memory(port.context, endpoint.region.tx(0, 0));
     core.table[endpoint.index].reset();
     core.accounts.leave(user, octets);

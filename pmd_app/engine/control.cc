@@ -185,7 +185,7 @@ void describe_job(const Endpoint& endpoint, CompletionRecord& out) {
 
 /// Ends what the endpoint keeps of a peer whose messages were all delivered.
 void describe_end(Core& core, Endpoint& endpoint, Rank rank, CompletionRecord& out) {
-    endpoint.deliverer->forget(rank);
+    endpoint.outlet->forget(rank);
     if (endpoint.offloads != nullptr)
         endpoint.offloads->peer_gone(rank, endpoint.gone[rank] == kGoneDied);
     endpoint.mark(Work::kSend);
@@ -296,7 +296,7 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     endpoint.forgets = endpoint.member->forgets();
     const auto ranks = static_cast<std::uint16_t>(roster.size());
     endpoint.sends.begin_job(ranks);
-    endpoint.deliverer->begin_job(ranks, endpoint.net->port.info.mtu, endpoint.member->packs());
+    endpoint.outlet->begin_job(ranks, endpoint.net->port.info.mtu, endpoint.member->packs());
     endpoint.gone.assign(ranks, kHere);
     endpoint.nodes.assign(ranks, kNoNode);
 }
@@ -391,7 +391,7 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
         {.kind = how == kGoneLeft ? CompletionKind::kPeerLeft : CompletionKind::kPeerDied,
          .rank = rank});
     endpoint.sends.peer_gone(rank, endpoint.net->port.pool);
-    endpoint.deliverer->set_intake(rank, abi::Intake::kAll);
+    endpoint.outlet->set_intake(rank, abi::Intake::kAll);
     endpoint.member->peer_gone(
         rank, how == kGoneLeft ? urtp::EventKind::kPeerLeft : urtp::EventKind::kPeerDied, now);
     endpoint.mark(Work::kDeliver | Work::kSend | Work::kTransmit | Work::kSettle);
@@ -406,7 +406,7 @@ void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, Grou
 }
 
 void drop_offloads(Endpoint& endpoint) noexcept {
-    if (endpoint.deliverer != nullptr) endpoint.deliverer->set_offloads(nullptr);
+    if (endpoint.outlet != nullptr) endpoint.outlet->set_offloads(nullptr);
     endpoint.offloads.reset();
 }
 

@@ -19,8 +19,8 @@
 #include "abi/region.h"
 #include "base/counters.h"
 #include "base/prng.h"
-#include "endpoint/deliver.h"
 #include "endpoint/offload.h"
+#include "endpoint/outlet.h"
 #include "endpoint/reports.h"
 #include "endpoint/send_queue.h"
 #include "endpoint/work.h"
@@ -94,7 +94,7 @@ public:
     abi::Region region;
     std::uint32_t source_note = 0;  ///< the last abi::SourceNote of its client that was obeyed
     SendQueue sends;
-    std::unique_ptr<Deliverer> deliverer;
+    std::unique_ptr<Outlet> outlet;
     std::unique_ptr<Offloads> offloads;  ///< from its first schedule on
 
     // --- control
@@ -378,7 +378,7 @@ bool receive_landing(Core& core, Net& net, Nanos now);
 /// Notes that the answer whether the endpoint's messages may land has changed, or may have.
 inline void update_landing(Endpoint& endpoint) noexcept {
     Endpoint*& landing = endpoint.net->landing;
-    if (endpoint.deliverer->placing()) {
+    if (endpoint.outlet->placing()) {
         landing = &endpoint;
     } else if (landing == &endpoint) {
         landing = nullptr;

@@ -88,12 +88,12 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     if (endpoint.offloads == nullptr) {
         endpoint.offloads = std::make_unique<Offloads>(
             core.config.offloads_max, core.config.offload_steps_max, core.counters);
-        endpoint.deliverer->set_offloads(endpoint.offloads.get());
+        endpoint.outlet->set_offloads(endpoint.offloads.get());
     }
     Offloads& offloads = *endpoint.offloads;
     const urtp::Transport* member =
         endpoint.state == EndpointState::kOpen ? endpoint.member.get() : nullptr;
-    const Err error = offloads.take(record, {endpoint.region, member, *endpoint.deliverer});
+    const Err error = offloads.take(record, {endpoint.region, member, *endpoint.outlet});
     if (error == Err::kCorrupt) return false;
     if (error != Err::kOk) {
         if (error == Err::kInvalid) ++endpoint.errors;

@@ -38,7 +38,7 @@ jobs::JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng&
 // When the endpoint wants its next round.
 Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
     Nanos deadline = endpoint.timer;
-    const bool waits_for_client = endpoint.deliverer != nullptr && endpoint.deliverer->blocked();
+    const bool waits_for_client = endpoint.outlet != nullptr && endpoint.outlet->blocked();
     if (endpoint.has(Work::kDeliver) && !waits_for_client) return 0;
     if (endpoint.has(Work::kSend | Work::kTransmit | Work::kSettle)) return 0;
     const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
@@ -217,7 +217,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->submissions = endpoint->region.submission_consumer();
     endpoint->completions = endpoint->region.completion_producer();
     endpoint->sends_done = endpoint->region.send_done_producer();
-    endpoint->deliverer = std::make_unique<Deliverer>(endpoint->region);
+    endpoint->outlet = std::make_unique<Outlet>(endpoint->region);
     endpoint->state = EndpointState::kOpen;
     endpoint->taking = true;
     endpoint->reachable = true;
@@ -246,10 +246,9 @@ Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout,
 
 void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || !endpoint->reachable || endpoint->deliverer->placer() == placer)
-        return;
+    if (endpoint == nullptr || !endpoint->reachable || endpoint->outlet->placer() == placer) return;
     ULC_CHECK(endpoint->region.reaches_process());
-    endpoint->deliverer->set_placer(placer);
+    endpoint->outlet->set_placer(placer);
     update_landing(*endpoint);
     if (endpoint->net->lands()) core_->quiet_until = 0;
 }
@@ -257,7 +256,7 @@ void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
 bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) noexcept {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->reachable) return false;
-    if (!endpoint->deliverer->forget_place(source, place)) return false;
+    if (!endpoint->outlet->forget_place(source, place)) return false;
     update_landing(*endpoint);
     return true;
 }
@@ -266,7 +265,7 @@ void Engine::lend_frames(EndpointId id, bool lend) {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->reachable) return;
     ULC_CHECK(endpoint->region.reaches_process());
-    FrameLoans& loans = endpoint->deliverer->loans();
+    FrameLoans& loans = endpoint->outlet->loans();
     if (lend) {
         loans.allow(endpoint->net->port.pool, endpoint->net->frames_to_lend);
     } else {
@@ -375,7 +374,7 @@ void Endpoint::check_invariants() const {
     ULC_CHECK((work_ & ~bits(kAllWork)) == 0);
     reports_.check_invariants(ranks);
     sends.check_invariants();
-    deliverer->check_invariants();
+    outlet->check_invariants();
     ULC_CHECK(!taking || reachable);
     ULC_CHECK(reachable || (state != EndpointState::kOpen && state != EndpointState::kLeaving));
     const bool ends = state == EndpointState::kLeaving || state == EndpointState::kLingering;
@@ -385,7 +384,7 @@ void Endpoint::check_invariants() const {
         return;
     }
     member->check_invariants();
-    ULC_CHECK(nodes.size() == ranks && gone.size() == ranks && deliverer->ranks() == ranks);
+    ULC_CHECK(nodes.size() == ranks && gone.size() == ranks && outlet->ranks() == ranks);
     ULC_CHECK(links == nullptr || links->slots.size() == ranks);
     ULC_CHECK(!member->has_tx() || has(Work::kTransmit));
     ULC_CHECK(timer <= member->next_timer() || has(Work::kSettle));

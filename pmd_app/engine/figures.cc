@@ -76,7 +76,7 @@ abi::EndpointRow row_of(const Endpoint& endpoint, std::vector<std::uint32_t>& me
         row.handler = static_cast<std::uint32_t>(word >> 32);
         row.handler_since_ms = static_cast<std::uint32_t>(word);
     }
-    row.client_blocks = endpoint.deliverer != nullptr && endpoint.deliverer->blocked() ? 1 : 0;
+    row.client_blocks = endpoint.outlet != nullptr && endpoint.outlet->blocked() ? 1 : 0;
     if (endpoint.send_frames) row.frames_unacked = endpoint.send_frames->held();
     if (endpoint.receive_frames) row.frames_undelivered = endpoint.receive_frames->held();
     if (endpoint.member == nullptr) return row;

@@ -49,7 +49,7 @@ Landed where(void* context, const std::byte* front, std::uint32_t length) {
     packet.length = view.length;
     packet.flags = view.flags;
     source = view.rank;
-    return {endpoint->deliverer->next_place(view.rank, packet), view.length};
+    return {endpoint->outlet->next_place(view.rank, packet), view.length};
 }
 
 }  // namespace

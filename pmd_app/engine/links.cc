@@ -176,7 +176,7 @@ void on_opened(Endpoint& endpoint, Rank slot) {
     ULC_CHECK(made == Err::kOk);
     endpoint.gone[slot] = kHere;
     endpoint.nodes[slot] = endpoint.net->jobs.node_of(end->mac);  // watched once it is confirmed
-    endpoint.deliverer->begin_source(slot);
+    endpoint.outlet->begin_source(slot);
     endpoint.links->slots[slot] = Slot::kOpened;
     endpoint.links->unconfirmed.push_back(slot);
 }
@@ -263,7 +263,7 @@ bool vacate(Endpoint& endpoint, Nanos now) {
             (void)endpoint.member->pop(slot, now);
         if (endpoint.sends.has(slot)) return false;
         if (endpoint.member->unlink(slot) == Err::kAgain) return false;
-        endpoint.deliverer->forget(slot);
+        endpoint.outlet->forget(slot);
         endpoint.net->jobs.links().release(endpoint.handle, slot);
         links.slots[slot] = Slot::kVacant;
         if (links.was_told[slot])

@@ -25,7 +25,7 @@ struct Check {
         endpoint.member->check_prediction(next.of);
         const urtp::RxStream& rx = *next.of.rx;
         const Rank rank = rx.session->rank;
-        ULC_CHECK(endpoint.gone[rank] == kHere && endpoint.deliverer->may_claim(rank));
+        ULC_CHECK(endpoint.gone[rank] == kHere && endpoint.outlet->may_claim(rank));
         const Nanos* heard = net.jobs.place_of_heard(endpoint.nodes[rank]);
         ULC_CHECK(next.heard == (heard != nullptr ? heard : &net.heard_else));
         ULC_CHECK((next.frames == nullptr) == !is_group(rx.id));
@@ -53,7 +53,7 @@ struct Check {
         const Endpoint& to = *next.to;
         ULC_CHECK(core.find(member.peer(static_cast<Rank>(next.stream)).handle) == &to);
         ULC_CHECK(to.net == &net && to.job == endpoint->job && to.state == EndpointState::kOpen);
-        ULC_CHECK(to.deliverer->may_claim(member.rank()));
+        ULC_CHECK(to.outlet->may_claim(member.rank()));
     }
 };
 

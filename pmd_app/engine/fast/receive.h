@@ -49,10 +49,10 @@ template <bool kInside>
     if (!member.is_next(next.of, octets, segment.length, frame) ||
         (frame.length <= abi::kInlineOctetsMax) != kInside)
         return nullptr;
-    Deliverer& deliverer = *endpoint.deliverer;
+    Outlet& outlet = *endpoint.outlet;
     const urtp::RxStream& rx = *next.of.rx;
-    Claim claim{deliverer.claim_next(frame.has_tag(), frame.tag, endpoint.completions)};
-    if constexpr (!kInside) deliverer.claim_block(claim, frame.length, true);
+    Claim claim{outlet.claim_next(frame.has_tag(), frame.tag, endpoint.completions)};
+    if constexpr (!kInside) outlet.claim_block(claim, frame.length, true);
     if (claim.out == nullptr) return nullptr;
     *next.heard = now;
     if (next.frames != nullptr) ++*next.frames;
@@ -60,10 +60,10 @@ template <bool kInside>
     const urtp::ShortMessage message{rx.id, frame.length, frame.payload, frame.tag,
                                      frame.has_tag()};
     if constexpr (kInside) {
-        deliverer.deliver_inside(rx.session->rank, message, *claim.out, endpoint.completions);
+        outlet.deliver_inside(rx.session->rank, message, *claim.out, endpoint.completions);
     } else {
-        deliverer.deliver_block(rx.session->rank, message, claim, &segment, endpoint.completions,
-                                core.counters);
+        outlet.deliver_block(rx.session->rank, message, claim, &segment, endpoint.completions,
+                             core.counters);
     }
     if (kInside || !claim.lends) net.port.pool.drop(&segment);
     if (more) [[unlikely]]
@@ -96,17 +96,17 @@ template <bool kInside>
     if (stream == nullptr || frame.rank >= endpoint->gone.size() ||
         endpoint->gone[frame.rank] != kHere)
         return nullptr;
-    const Claim claim = endpoint->deliverer->claim_short(frame.rank, frame.length, frame.has_tag(),
-                                                         frame.tag, true, endpoint->completions);
+    const Claim claim = endpoint->outlet->claim_short(frame.rank, frame.length, frame.has_tag(),
+                                                      frame.tag, true, endpoint->completions);
     if (claim.out == nullptr) return nullptr;
     Nanos* heard = net.jobs.place_of_heard(endpoint->nodes[frame.rank]);
     if (heard == nullptr) heard = &net.heard_else;
     *heard = now;
     const StreamId name = member.take_short(frame, *stream, now);
     if (group != nullptr) ++group->frames;
-    endpoint->deliverer->deliver_to(claim, frame.rank,
-                                    {name, frame.length, frame.payload, frame.tag, frame.has_tag()},
-                                    &segment, endpoint->completions, core.counters);
+    endpoint->outlet->deliver_to(claim, frame.rank,
+                                 {name, frame.length, frame.payload, frame.tag, frame.has_tag()},
+                                 &segment, endpoint->completions, core.counters);
     count_delivered(core, 1);
     after_short(*endpoint);
     // The next one goes by a prediction, unless it would have more to see to.

@@ -22,14 +22,14 @@ namespace ulc::engine {
         return nullptr;
     const Rank rank = from.member->rank();
     if (rank >= to->member->size() || to->member->peer(rank).mac != here) return nullptr;
-    const Claim claim = to->deliverer->claim_short(rank, message.octets, message.has_tag,
-                                                   message.tag, false, to->completions);
+    const Claim claim = to->outlet->claim_short(rank, message.octets, message.has_tag, message.tag,
+                                                false, to->completions);
     if (claim.out == nullptr) return nullptr;
     if (!from.member->pass(message, session, *to->member, now)) {
-        to->deliverer->unclaim(claim);
+        to->outlet->unclaim(claim);
         return nullptr;
     }
-    to->deliverer->deliver_to(claim, rank, message, nullptr, to->completions, core.counters);
+    to->outlet->deliver_to(claim, rank, message, nullptr, to->completions, core.counters);
     count_delivered(core, 1);
     after_short(*to);
     core.counters.add(Counter::passed_messages);
@@ -52,10 +52,10 @@ namespace ulc::engine {
     const urtp::ShortMessage message = record.message(next.stream);
     Endpoint& to = *next.to;
     abi::CompletionRecord* out =
-        to.deliverer->claim_next(message.has_tag, message.tag, to.completions);
+        to.outlet->claim_next(message.has_tag, message.tag, to.completions);
     if (out == nullptr || !from.member->pass(message, *next.of.session, *to.member, now))
         return false;
-    to.deliverer->deliver_inside(from.member->rank(), message, *out, to.completions);
+    to.outlet->deliver_inside(from.member->rank(), message, *out, to.completions);
     count_delivered(core, 1);
     after_short(to);
     core.counters.add(Counter::passed_messages);

@@ -39,13 +39,12 @@ void Endpoint::fields(state::Archive& archive) {
         (submissions, timer, work_, state, taking, notified, local_only, detached, completions,
          sends_done, woken_at, world, closed, linger_until, leave_reason, nodes, gone, groups,
          removing, per_node, medium, errors, errors_lately, errors_until, source_note, reports_),
-        (reachable, forgets, member, net, index, handle, interrupt, region, sends, deliverer,
-         offloads, job, links, user, octets, pid, start_ticks, send_frames, receive_frames,
-         reorder_wait));
+        (reachable, forgets, member, net, index, handle, interrupt, region, sends, outlet, offloads,
+         job, links, user, octets, pid, start_ticks, send_frames, receive_frames, reorder_wait));
     if (archive.exporting()) return;
     const std::size_t ranks = member == nullptr ? 0 : member->size();
-    const bool counts = member == nullptr || (nodes.size() == ranks && gone.size() == ranks &&
-                                              deliverer->ranks() == ranks);
+    const bool counts = member == nullptr ||
+                        (nodes.size() == ranks && gone.size() == ranks && outlet->ranks() == ranks);
     const bool linked = member == nullptr || links == nullptr || links->slots.size() == ranks;
     archive.require((work_ & ~bits(kAllWork)) == 0 && counts && linked &&
                         reports_.is_valid(ranks) &&

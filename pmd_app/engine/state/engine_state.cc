@@ -150,14 +150,14 @@ private:
             if (has_offloads) {
                 endpoint.offloads = std::make_unique<Offloads>(
                     core_.config.offloads_max, core_.config.offload_steps_max, core_.counters);
-                endpoint.deliverer->set_offloads(endpoint.offloads.get());
+                endpoint.outlet->set_offloads(endpoint.offloads.get());
             }
         }
         if (has_links) archive_.values(*endpoint.links);
         if (has_offloads) archive_.values(*endpoint.offloads);
         if (has_member) exchange_member(endpoint);
         if (!archive_.ok()) return;
-        archive_.values(*endpoint.deliverer);
+        archive_.values(*endpoint.outlet);
         endpoint.sends.fields(archive_, endpoint.region, endpoint.net->port.pool);
         archive_.values(endpoint);
         archive_.require(endpoint.state != EndpointState::kReserved,
@@ -179,7 +179,7 @@ private:
         endpoint.submissions = endpoint.region.submission_consumer();
         endpoint.completions = endpoint.region.completion_producer();
         endpoint.sends_done = endpoint.region.send_done_producer();
-        endpoint.deliverer = std::make_unique<Deliverer>(endpoint.region);
+        endpoint.outlet = std::make_unique<Outlet>(endpoint.region);
         endpoint.interrupt = mapping.interrupt;
         return true;
     }

@@ -46,23 +46,23 @@ struct Breaker {
     static void open_message_of_none(Endpoint& e) { ++e.sends.open_count_; }
     static void fuller_queue(Endpoint& e) { e.sends.tail_ = e.sends.head_ + e.sends.mask_ + 2; }
     static void awaited_nothing(Endpoint& e) { (void)e.sends.awaiting_.push_back({}); }
-    static void lost_block(Endpoint& e) { (void)e.deliverer->arena_.allocate(64); }
-    static void place_of_none(Endpoint& e) { ++e.deliverer->places_; }
+    static void lost_block(Endpoint& e) { (void)e.outlet->arena_.allocate(64); }
+    static void place_of_none(Endpoint& e) { ++e.outlet->places_; }
     static void source_of_none(Endpoint& e) {
-        e.deliverer->reserves_.emplace_back();
-        e.deliverer->sources_.emplace_back();
+        e.outlet->reserves_.emplace_back();
+        e.outlet->sources_.emplace_back();
     }
     static void two_destinations(Endpoint& e) {
-        e.deliverer->reserves_.emplace_back();
-        e.deliverer->sources_.emplace_back();
-        e.deliverer->sources_[0].open = true;
-        e.deliverer->sources_[0].block = e.deliverer->arena_.allocate(64);
-        e.deliverer->sources_[0].place.base = e.region.rx(0, 64);
+        e.outlet->reserves_.emplace_back();
+        e.outlet->sources_.emplace_back();
+        e.outlet->sources_[0].open = true;
+        e.outlet->sources_[0].block = e.outlet->arena_.allocate(64);
+        e.outlet->sources_[0].place.base = e.region.rx(0, 64);
     }
-    static void free_count(Endpoint& e) { --e.deliverer->arena_.free_; }
-    static void bin_without_bit(Endpoint& e) { e.deliverer->arena_.bins_used_ = 0; }
+    static void free_count(Endpoint& e) { --e.outlet->arena_.free_; }
+    static void bin_without_bit(Endpoint& e) { e.outlet->arena_.bins_used_ = 0; }
     static void block_of_no_state(Endpoint& e) {
-        e.deliverer->arena_.granules_[0].state = RxArena::kInterior;
+        e.outlet->arena_.granules_[0].state = RxArena::kInterior;
     }
     static void ticket(Net& net) { ++net.transmitter.departures_.next; }
     static void report_of_the_port(Net& net) { ++net.transmitter.reported_; }

@@ -50,7 +50,7 @@ KEEPS_THE_RULES = {
     "coll/mpi/core.h": "",
     "coll/mpi/pmpi/world.cc": '#include <mpi.h>\n#include "coll/mpi/core.h"\n',
     "pmd_app/jobs/jobs.h": '#include "urtp/stream.h"\n#include "wire/ids.h"\n',
-    "pmd_app/endpoint/deliver.h": '#include "urtp/stream.h"\n#include "abi/records.h"\n',
+    "pmd_app/endpoint/outlet.h": '#include "urtp/stream.h"\n#include "abi/records.h"\n',
     "pmd_app/endpoint/longest.h": "\n" * 499,
     "pmd_app/main/clock.h": "namespace ulc::state {\nclass A;\n}\nnamespace ulc::daemon {\n}\n",
     "pmd_app/urtp/profiles/a.h": "namespace ulc::urtp::profiles {\n}\n",
@@ -103,7 +103,7 @@ VIOLATIONS = {
     "jobs_include_the_engine":
         ("pmd_app/jobs/a.h", '#include "engine/round.cc"', "may not include"),
     "jobs_include_the_endpoint":
-        ("pmd_app/jobs/a.h", '#include "endpoint/deliver.h"', "may not include"),
+        ("pmd_app/jobs/a.h", '#include "endpoint/outlet.h"', "may not include"),
     "endpoint_includes_the_engine":
         ("pmd_app/endpoint/a.h", '#include "engine/round.cc"', "may not include"),
     "endpoint_includes_jobs": ("pmd_app/endpoint/a.h", '#include "jobs/jobs.h"', "may not include"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "endpoint/deliver.h"
+#include "endpoint/outlet.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,12 +17,12 @@ constexpr unsigned kReclaimMax = 256;          ///< blocks; more than a run deli
 
 }  // namespace
 
-Deliverer::Deliverer(const abi::Region& region)
+Outlet::Outlet(const abi::Region& region)
     : region_(region),
       releases_(region.release_consumer()),
       arena_(region.layout().rx_arena_octets) {}
 
-void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu, bool packs) {
+void Outlet::begin_job(std::uint16_t ranks, std::uint16_t mtu, bool packs) {
     index_.assign(ranks, 0);
     sources_.clear();
     places_ = 0;
@@ -35,7 +35,7 @@ void Deliverer::begin_job(std::uint16_t ranks, std::uint16_t mtu, bool packs) {
 }
 
 // Returns 0 if reserves already have half of the arena.
-std::uint16_t Deliverer::make_reserve() {
+std::uint16_t Outlet::make_reserve() {
     if (reserved_octets_ + mtu_ > arena_.octets() / 2) return 0;
     const auto index = static_cast<std::uint16_t>(reserves_.size());
     const std::uint32_t block = arena_.reserve(mtu_, index);
@@ -45,7 +45,7 @@ std::uint16_t Deliverer::make_reserve() {
     return index;
 }
 
-Deliverer::Source& Deliverer::source_of(Rank rank) {
+Outlet::Source& Outlet::source_of(Rank rank) {
     std::uint16_t& index = index_[rank];
     if (index == 0) {
         sources_.emplace_back();
@@ -55,8 +55,8 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
     return sources_[index - 1U];
 }
 
-[[gnu::flatten]] bool Deliverer::run(urtp::Transport& member, abi::CompletionProducer& cq,
-                                     Counters& counters, unsigned budget, Nanos now) {
+[[gnu::flatten]] bool Outlet::run(urtp::Transport& member, abi::CompletionProducer& cq,
+                                  Counters& counters, unsigned budget, Nanos now) {
     const bool was_blocked = blocked_;
     bool moved = false;
     Rank first_blocked = kNoRank;
@@ -104,7 +104,7 @@ Deliverer::Source& Deliverer::source_of(Rank rank) {
     return moved;
 }
 
-bool Deliverer::discard(urtp::Transport& member, unsigned budget, Nanos now) {
+bool Outlet::discard(urtp::Transport& member, unsigned budget, Nanos now) {
     bool moved = false;
     for (; budget > 0; --budget) {
         const Rank rank = member.next_source();
@@ -115,8 +115,8 @@ bool Deliverer::discard(urtp::Transport& member, unsigned budget, Nanos now) {
     return moved;
 }
 
-bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
-                        Counters& counters) {
+bool Outlet::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
+                     Counters& counters) {
     Source& source = source_of(rank);
     const bool broken_off = packet.first() || (packet.after_loss && packet.stream == source.stream);
     if (source.open && broken_off && !abandon(rank, source, cq, counters)) return false;
@@ -149,8 +149,8 @@ bool Deliverer::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Complet
     return append(rank, source, packet, cq, counters);
 }
 
-bool Deliverer::deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                              abi::CompletionProducer& cq, Counters& counters) {
+bool Outlet::deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                           abi::CompletionProducer& cq, Counters& counters) {
     source.sink = sink_of(rank, packet);
     if (source.sink) {
         deliver_to_schedule(source, packet, counters);
@@ -176,21 +176,21 @@ bool Deliverer::deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket
 
 // Checks that a packet continues the open message: in its stream, and not beyond its length, which
 // its last packet fills.
-bool Deliverer::continues(const Source& source, const urtp::ReadyPacket& packet) noexcept {
+bool Outlet::continues(const Source& source, const urtp::ReadyPacket& packet) noexcept {
     const std::uint64_t after = source.done + source.filled + packet.length;
     return packet.stream == source.stream &&
            (packet.last() ? after == source.length : after < source.length);
 }
 
-Sink Deliverer::sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept {
+Sink Outlet::sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept {
     if (offloads_ == nullptr || !packet.has_tag() || !is_operation(packet.tag)) return {};
     return offloads_->match(rank, packet.tag,
                             packet.last() ? packet.length : packet.message_length);
 }
 
 // The schedule decides whether the message may go to its memory; this only counts.
-void Deliverer::deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet,
-                                    Counters& counters) {
+void Outlet::deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet,
+                                 Counters& counters) {
     if (packet.first()) {
         source.open = true;
         source.length = packet.last() ? packet.length : packet.message_length;
@@ -208,7 +208,7 @@ void Deliverer::deliver_to_schedule(Source& source, const urtp::ReadyPacket& pac
     source.open = false;
 }
 
-abi::Beginning Deliverer::beginning_of(Rank rank, const urtp::ReadyPacket& packet) const noexcept {
+abi::Beginning Outlet::beginning_of(Rank rank, const urtp::ReadyPacket& packet) const noexcept {
     return {.source = rank,
             .stream = packet.stream,
             .tag = packet.has_tag() ? packet.tag : 0,
@@ -216,7 +216,7 @@ abi::Beginning Deliverer::beginning_of(Rank rank, const urtp::ReadyPacket& packe
             .taken_at_least = passed_at_};
 }
 
-abi::Place Deliverer::place_of(Rank rank, const urtp::ReadyPacket& packet) {
+abi::Place Outlet::place_of(Rank rank, const urtp::ReadyPacket& packet) {
     const abi::Beginning message = beginning_of(rank, packet);
     if (placer_ == nullptr || message.length < abi::kPlacedMin) return {};
     const abi::Place place = placer_->place(placer_->context, message);
@@ -224,7 +224,7 @@ abi::Place Deliverer::place_of(Rank rank, const urtp::ReadyPacket& packet) {
     return place;
 }
 
-void Deliverer::leave_place(Source& source) noexcept {
+void Outlet::leave_place(Source& source) noexcept {
     if (!source.place) return;
     source.place = {};
     --places_;
@@ -232,8 +232,8 @@ void Deliverer::leave_place(Source& source) noexcept {
 
 // Takes a block for a message that its record has no space for, of the common part only. A message
 // that the client may have named a place for goes there by the general path.
-[[gnu::noinline]] void Deliverer::claim_block(Claim& claim, std::uint32_t length,
-                                              bool framed) noexcept {
+[[gnu::noinline]] void Outlet::claim_block(Claim& claim, std::uint32_t length,
+                                           bool framed) noexcept {
     if (claim.out == nullptr) return;
     const bool may_be_placed = placer_ != nullptr && length >= abi::kPlacedMin;
     if (!may_be_placed && reclaim()) {
@@ -243,10 +243,10 @@ void Deliverer::leave_place(Source& source) noexcept {
     if (claim.block == RxArena::kNone) claim.out = nullptr;
 }
 
-[[gnu::noinline]] void Deliverer::deliver_block(Rank rank, const urtp::ShortMessage& message,
-                                                const Claim& claim, Segment* frame,
-                                                abi::CompletionProducer& cq,
-                                                Counters& counters) noexcept {
+[[gnu::noinline]] void Outlet::deliver_block(Rank rank, const urtp::ShortMessage& message,
+                                             const Claim& claim, Segment* frame,
+                                             abi::CompletionProducer& cq,
+                                             Counters& counters) noexcept {
     std::uint64_t address = 0;
     if (claim.lends) [[unlikely]] {
         loans_.lend(claim.block, *frame);
@@ -264,8 +264,8 @@ void Deliverer::leave_place(Source& source) noexcept {
 }
 
 // A packet that carries several messages, or whose payload is not in its frame, is copied.
-Claim Deliverer::claim_single(Source& source, const urtp::ReadyPacket& packet,
-                              abi::CompletionRecord& out) noexcept {
+Claim Outlet::claim_single(Source& source, const urtp::ReadyPacket& packet,
+                           abi::CompletionRecord& out) noexcept {
     const bool framed = packet.segment != nullptr && packet.segment->tail == nullptr && !packs_;
     Claim claim{&out};
     if (framed && loans_.may_lend()) claim.block = arena_.allocate(1);
@@ -279,7 +279,7 @@ Claim Deliverer::claim_single(Source& source, const urtp::ReadyPacket& packet,
     return claim;
 }
 
-void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
+void Outlet::open_message(Source& source, const urtp::ReadyPacket& packet) {
     source.open = true;
     source.length = packet.last() ? packet.length : packet.message_length;
     source.done = 0;
@@ -298,8 +298,8 @@ void Deliverer::open_message(Source& source, const urtp::ReadyPacket& packet) {
     source.capacity = source.whole ? octets : 0;
 }
 
-bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                       abi::CompletionProducer& cq, Counters& counters) {
+bool Outlet::append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
+                    abi::CompletionProducer& cq, Counters& counters) {
     // The completions that this packet may need: its own, and one for the chunk before it.
     const bool overflows =
         source.block != RxArena::kNone && source.capacity - source.filled < packet.length;
@@ -328,7 +328,7 @@ bool Deliverer::append(Rank rank, Source& source, const urtp::ReadyPacket& packe
 }
 
 // Takes a block for the next chunk: of the usual size if possible, else for one packet.
-bool Deliverer::next_chunk(Source& source, std::uint32_t packet_octets) {
+bool Outlet::next_chunk(Source& source, std::uint32_t packet_octets) {
     const std::uint64_t rest = source.length - source.done;
     const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, kChunkOctets));
     source.block_is_reserve = false;
@@ -343,8 +343,8 @@ bool Deliverer::next_chunk(Source& source, std::uint32_t packet_octets) {
 }
 
 // Passes the block being filled to the client.
-void Deliverer::flush(Rank rank, Source& source, abi::CompletionRecord& out, bool last,
-                      abi::CompletionProducer& cq) noexcept {
+void Outlet::flush(Rank rank, Source& source, abi::CompletionRecord& out, bool last,
+                   abi::CompletionProducer& cq) noexcept {
     const auto flags = static_cast<std::uint8_t>(
         (source.done == 0 ? abi::kCompleteFirst : 0) | (last ? abi::kCompleteLast : 0) |
         (source.block_is_reserve ? abi::kCompleteReserve : 0));
@@ -358,8 +358,7 @@ void Deliverer::flush(Rank rank, Source& source, abi::CompletionRecord& out, boo
 
 // Ends a message that its source aborted. The client gets an error if it has seen a part. Returns
 // false if there is no slot.
-bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
-                        Counters& counters) {
+bool Outlet::abandon(Rank rank, Source& source, abi::CompletionProducer& cq, Counters& counters) {
     if (source.sink) {
         offloads_->arrived(source.sink, true);
         source.sink = {};
@@ -380,7 +379,7 @@ bool Deliverer::abandon(Rank rank, Source& source, abi::CompletionProducer& cq,
 }
 
 // Allocates from the common part, else from the reserve that the source may use.
-std::uint32_t Deliverer::allocate(Source& source, std::uint32_t octets, bool& is_reserve) {
+std::uint32_t Outlet::allocate(Source& source, std::uint32_t octets, bool& is_reserve) {
     is_reserve = false;
     const std::uint32_t block = arena_.allocate(octets);
     Reserve& reserve = reserves_[source.reserve];
@@ -392,7 +391,7 @@ std::uint32_t Deliverer::allocate(Source& source, std::uint32_t octets, bool& is
 }
 
 // Takes back the block being filled, which the client has not seen.
-void Deliverer::give_back(Source& source) noexcept {
+void Outlet::give_back(Source& source) noexcept {
     if (source.block == RxArena::kNone) return;
     if (source.block_is_reserve) {
         reserves_[source.reserve].free = true;
@@ -403,14 +402,14 @@ void Deliverer::give_back(Source& source) noexcept {
     source.block_is_reserve = false;
 }
 
-bool Deliverer::take_back() noexcept {
+bool Outlet::take_back() noexcept {
     std::uint32_t offset = 0;
     for (unsigned n = 0; n < kReclaimMax && releases_.take(offset); ++n)
         if (!release(offset)) return false;
     return true;
 }
 
-bool Deliverer::release(std::uint32_t offset) noexcept {
+bool Outlet::release(std::uint32_t offset) noexcept {
     std::uint16_t owner = RxArena::kNoOwner;
     switch (arena_.release(offset, owner)) {
         case RxArena::Release::kFreed:

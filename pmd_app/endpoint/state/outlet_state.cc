@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State of deliver.h, passed_log.h, sink.h, and of offload.h between two schedules.
+// State of outlet.h, passed_log.h, sink.h, and of offload.h between two schedules.
 #include <algorithm>
 
 #include "base/state/containers.h"
-#include "endpoint/deliver.h"
 #include "endpoint/offload.h"
+#include "endpoint/outlet.h"
 
 namespace ulc::abi {
 
@@ -29,27 +29,27 @@ void Offloads::fields(state::Archive& archive) {
               (schedules_max_, steps_max_, counters_, running_));
 }
 
-void Deliverer::Reserve::fields(state::Archive& archive) {
-    ULC_STATE(archive, Deliverer::Reserve, 1, (block, free), ());
+void Outlet::Reserve::fields(state::Archive& archive) {
+    ULC_STATE(archive, Outlet::Reserve, 1, (block, free), ());
 }
 
-void Deliverer::Source::fields(state::Archive& archive) {
-    ULC_STATE(archive, Deliverer::Source, 3,
+void Outlet::Source::fields(state::Archive& archive) {
+    ULC_STATE(archive, Outlet::Source, 3,
               (reserve, block, capacity, filled, done, length, tag, stream, unpacked, sink,
                block_is_reserve, open, whole, has_tag, intake),
               (place, forgotten));
 }
 
 /// Returns whether a message that is being filled lies in a block that the engine holds.
-bool Deliverer::fits(const Source& source) const noexcept {
+bool Outlet::fits(const Source& source) const noexcept {
     if (source.reserve >= reserves_.size() || (source.sink && offloads_ == nullptr)) return false;
     if (!source.open || source.block == RxArena::kNone) return true;
     return arena_.holds(source.block) && source.capacity <= arena_.capacity(source.block) &&
            source.filled <= source.capacity;
 }
 
-void Deliverer::fields(state::Archive& archive) {
-    ULC_STATE(archive, Deliverer, 2,
+void Outlet::fields(state::Archive& archive) {
+    ULC_STATE(archive, Outlet, 2,
               (releases_, arena_, index_, sources_, passed_, passed_at_, reserves_,
                reserved_octets_, mtu_, packs_, blocked_, unfinished_),
               (region_, loans_, offloads_, placer_, places_, rounds_waited_, waited_in_,

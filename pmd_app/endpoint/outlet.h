@@ -62,9 +62,9 @@ struct Claim {
     bool is_reserve = false;  ///< the block is the reserve of its source
 };
 
-class Deliverer {
+class Outlet {
 public:
-    explicit Deliverer(const abi::Region& region);
+    explicit Outlet(const abi::Region& region);
 
     /// Returns the frames that the client has, and whether it may get more.
     [[nodiscard]] FrameLoans& loans() noexcept { return loans_; }
