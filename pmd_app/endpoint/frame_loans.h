@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "port/segment.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 class FrameLoans {
 public:
@@ -81,4 +81,4 @@ private:
     std::unique_ptr<Loan[]> loans_;  ///< kMost, of which the first count_ are lent
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -7,7 +7,7 @@
 #include "endpoint/outlet.h"
 #include "endpoint/send_queue.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 void SendQueue::check_invariants() const {
     ULC_CHECK(tail_ - head_ <= mask_ + 1);
@@ -103,4 +103,4 @@ void Outlet::check_invariants() const {
     ULC_CHECK(sources == sources_.size());
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -10,7 +10,7 @@
 #include "endpoint/passed_log.h"
 #include "exec/executor.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 using abi::Step;
@@ -390,4 +390,4 @@ void Offloads::peer_gone(Rank rank, bool died) noexcept {
     }
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -45,7 +45,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 struct Offload;  // offload.cc
 
@@ -118,4 +118,4 @@ private:
     bool retry_ = false;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

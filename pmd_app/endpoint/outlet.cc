@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "endpoint/offload.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 constexpr std::uint32_t kChunkOctets = 16384;  ///< chunk of a message that does not get one block
@@ -426,4 +426,4 @@ bool Outlet::release(std::uint32_t offset) noexcept {
     return false;
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -49,7 +49,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 class Offloads;
 
@@ -321,4 +321,4 @@ private:
     bool bad_release_ = false;        ///< the client gave back a block that it did not hold
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

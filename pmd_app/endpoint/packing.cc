@@ -9,7 +9,7 @@
 #include "endpoint/send_record.h"
 #include "wire/packed.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 using abi::SubmissionRecord;
 
@@ -84,4 +84,4 @@ bool Outlet::deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& pa
     return true;
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -13,7 +13,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 /// Returns true for tags of collective operations (client/ulc_internal.h): bit 63 set, bit 62
 /// clear.
@@ -59,4 +59,4 @@ private:
     std::uint64_t count_ = 0;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

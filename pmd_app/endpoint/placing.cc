@@ -4,7 +4,7 @@
 
 #include "endpoint/outlet.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 namespace {
 
@@ -83,4 +83,4 @@ bool Outlet::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& 
     return true;
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

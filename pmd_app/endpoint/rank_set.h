@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "wire/ids.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 class RankSet {
 public:
@@ -45,4 +45,4 @@ private:
     std::size_t size_ = 0;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 using abi::CompletionKind;
 
@@ -114,4 +114,4 @@ bool Reports::is_valid(std::size_t ranks) const {
 
 void Reports::check_invariants(std::size_t ranks) const { ULC_CHECK(is_valid(ranks)); }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -29,7 +29,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 /// One completion that is to be written.
 struct Report {
@@ -106,4 +106,4 @@ private:
     std::string failure_;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

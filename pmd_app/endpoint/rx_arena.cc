@@ -7,7 +7,7 @@
 #include "abi/region.h"
 #include "base/check.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 int bin_of(std::uint32_t size) { return std::bit_width(size) - 1; }
@@ -162,4 +162,4 @@ void RxArena::lend(std::uint32_t offset) noexcept {
     return Release::kFreed;
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -23,7 +23,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 class RxArena {
 public:
@@ -114,4 +114,4 @@ private:
     std::unique_ptr<Granule[], FreeC> granules_;  ///< from calloc: untouched pages cost nothing
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

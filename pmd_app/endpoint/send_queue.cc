@@ -9,7 +9,7 @@
 #include "endpoint/send_record.h"
 #include "wire/packed.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 using abi::SubmissionRecord;
@@ -487,4 +487,4 @@ void SendQueue::abort(const SegmentPool& pool) noexcept {
     failed_.clear();
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

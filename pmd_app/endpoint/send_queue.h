@@ -46,7 +46,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 class Offloads;
 
@@ -260,4 +260,4 @@ private:
     FixedVector<Awaiting, kAwaitingMax> awaiting_;  ///< in the order of their last packets
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -13,7 +13,7 @@
 #include "abi/records.h"
 #include "abi/region.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 inline constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
 inline constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasTag |
@@ -81,4 +81,4 @@ inline constexpr std::uint8_t kSendFlags = abi::kSubmitInline | abi::kSubmitHasT
            not_after(payload + r.body.block.length, arena.data() + arena.size());
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

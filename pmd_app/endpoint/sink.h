@@ -9,7 +9,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 struct Sink {
     std::uint32_t offload = 0;  ///< 0: none
@@ -19,4 +19,4 @@ struct Sink {
     [[nodiscard]] explicit operator bool() const noexcept { return offload != 0; }
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

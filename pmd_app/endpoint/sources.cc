@@ -4,7 +4,7 @@
 #include "endpoint/offload.h"
 #include "endpoint/outlet.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 void Outlet::begin_source(Rank source) noexcept {
     if (source >= index_.size() || index_[source] == 0) return;
@@ -29,4 +29,4 @@ void Outlet::set_intake(Rank source, abi::Intake intake) {
     if (intake != abi::Intake::kAll || index_[source] != 0) source_of(source).intake = intake;
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 /// Bits; Endpoint::mark() sets them.
 enum class Work : std::uint8_t {
@@ -22,4 +22,4 @@ enum class Work : std::uint8_t {
 inline constexpr Work kAllWork =
     Work::kDeliver | Work::kSend | Work::kTransmit | Work::kSettle | Work::kControl;
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -10,7 +10,7 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.unmark(Work::kDeliver);
     bool moved = false;
     if (endpoint.state == EndpointState::kLingering) {
-        moved = Outlet::discard(*endpoint.member, core.config.packets_per_round, now);
+        moved = endpoint::Outlet::discard(*endpoint.member, core.config.packets_per_round, now);
         if (moved) endpoint.mark(Work::kDeliver);
     } else {
         if (!endpoint.outlet->reclaim()) {
@@ -49,7 +49,7 @@ void report_failed(Endpoint& endpoint, Err how, Rank rank, std::uint32_t message
 
 bool send(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.unmark(Work::kSend);
-    Offloads* offloads = endpoint.offloads.get();
+    endpoint::Offloads* offloads = endpoint.offloads.get();
     bool moved = offloads != nullptr && offloads->run(endpoint.sends, endpoint.completions);
     if (!endpoint.sends.empty()) {
         endpoint.mark(Work::kSettle);  // a refusal may have armed a timer

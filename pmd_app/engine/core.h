@@ -43,8 +43,15 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
+namespace ulc::endpoint {
+struct Breaker;  // tests/unit/engine/invariants_test.cc
+}  // namespace ulc::endpoint
+
 namespace ulc::engine {
 
+using endpoint::Report;
+using endpoint::Reports;
+using endpoint::Work;
 using jobs::AddressChange, jobs::JobEvent, jobs::JobEventKind, jobs::JobId, jobs::Jobs,
     jobs::JobView, jobs::JoinRequest, jobs::kNoJob, jobs::kNoNode, jobs::LinkEnd, jobs::LinkEvent,
     jobs::LinkEventKind, jobs::Links, jobs::NodeIndex;
@@ -93,9 +100,9 @@ public:
     Interrupt interrupt;  ///< upcall of its client; none: not requested, or the client is gone
     abi::Region region;
     std::uint32_t source_note = 0;  ///< the last abi::SourceNote of its client that was obeyed
-    SendQueue sends;
-    std::unique_ptr<Outlet> outlet;
-    std::unique_ptr<Offloads> offloads;  ///< from its first schedule on
+    endpoint::SendQueue sends;
+    std::unique_ptr<endpoint::Outlet> outlet;
+    std::unique_ptr<endpoint::Offloads> offloads;  ///< from its first schedule on
 
     // --- control
     JobId job = kNoJob;
@@ -179,7 +186,7 @@ public:
     }
 
 private:
-    friend struct Breaker;  // tests/unit/engine/invariants_test.cc
+    friend struct endpoint::Breaker;
 
     static constexpr std::uint8_t bits(Work work) noexcept {
         return static_cast<std::uint8_t>(work);
@@ -311,7 +318,7 @@ struct Core {
         Endpoint* endpoint = table[index].get();
         return endpoint != nullptr && endpoint->handle == handle ? endpoint : nullptr;
     }
-    [[nodiscard]] SendContext send_context(Endpoint& e) noexcept {
+    [[nodiscard]] endpoint::SendContext send_context(Endpoint& e) noexcept {
         return {.member = e.member.get(),
                 .pool = e.net->port.pool,
                 .region = e.region,

@@ -41,12 +41,12 @@ Err stream_error(const Endpoint& endpoint, const SubmissionRecord& record) noexc
 
 bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     switch (endpoint.sends.accept(endpoint.region, stream_error(endpoint, record))) {
-        case SendQueue::Verdict::kOk:
+        case endpoint::SendQueue::Verdict::kOk:
             return true;
-        case SendQueue::Verdict::kFailed:
+        case endpoint::SendQueue::Verdict::kFailed:
             bad_record(core, endpoint);
             return true;
-        case SendQueue::Verdict::kCorrupt:
+        case endpoint::SendQueue::Verdict::kCorrupt:
             return false;
     }
     return false;
@@ -64,7 +64,7 @@ bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record
         to->mark(Work::kSettle);
     } else {
         const SegmentPool& pool = endpoint.net->port.pool;
-        if (pool.available(pool.context) <= kKeptForControl) return false;
+        if (pool.available(pool.context) <= endpoint::kKeptForControl) return false;
         if (!endpoint.member->send_short(message, now)) return false;
         endpoint.mark(Work::kTransmit | Work::kSettle);
     }
@@ -86,18 +86,18 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 // Returns false if corrupt. A slot of the completion ring is free.
 [[gnu::noinline]] bool on_offload(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     if (endpoint.offloads == nullptr) {
-        endpoint.offloads = std::make_unique<Offloads>(
+        endpoint.offloads = std::make_unique<endpoint::Offloads>(
             core.config.offloads_max, core.config.offload_steps_max, core.counters);
         endpoint.outlet->set_offloads(endpoint.offloads.get());
     }
-    Offloads& offloads = *endpoint.offloads;
+    endpoint::Offloads& offloads = *endpoint.offloads;
     const urtp::Transport* member =
         endpoint.state == EndpointState::kOpen ? endpoint.member.get() : nullptr;
     const Err error = offloads.take(record, {endpoint.region, member, *endpoint.outlet});
     if (error == Err::kCorrupt) return false;
     if (error != Err::kOk) {
         if (error == Err::kInvalid) ++endpoint.errors;
-        ULC_CHECK(Offloads::answer(endpoint.completions, record.cookie, error));
+        ULC_CHECK(endpoint::Offloads::answer(endpoint.completions, record.cookie, error));
         core.counters.add(Counter::completions);
         return true;
     }

@@ -95,7 +95,7 @@ Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_ind
       receive_frames_all(frames_to_receive(its_port)),
       send_frames(send_frames_all, config.accounts.frames_kept, config.accounts.frames_alpha),
       receive_frames(receive_frames_all, config.accounts.frames_kept, config.accounts.frames_alpha),
-      frames_to_lend(FrameLoans::bound(its_port.info.rx_frames)),
+      frames_to_lend(endpoint::FrameLoans::bound(its_port.info.rx_frames)),
       mtu_usable(its_port.info.mtu),
       mac_seen(port.info.mac) {}
 
@@ -217,7 +217,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->submissions = endpoint->region.submission_consumer();
     endpoint->completions = endpoint->region.completion_producer();
     endpoint->sends_done = endpoint->region.send_done_producer();
-    endpoint->outlet = std::make_unique<Outlet>(endpoint->region);
+    endpoint->outlet = std::make_unique<endpoint::Outlet>(endpoint->region);
     endpoint->state = EndpointState::kOpen;
     endpoint->taking = true;
     endpoint->reachable = true;
@@ -265,7 +265,7 @@ void Engine::lend_frames(EndpointId id, bool lend) {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->reachable) return;
     ULC_CHECK(endpoint->region.reaches_process());
-    FrameLoans& loans = endpoint->outlet->loans();
+    endpoint::FrameLoans& loans = endpoint->outlet->loans();
     if (lend) {
         loans.allow(endpoint->net->port.pool, endpoint->net->frames_to_lend);
     } else {
@@ -371,7 +371,7 @@ bool Engine::drained() const noexcept {
 // A mark that is missing is a wait without end.
 void Endpoint::check_invariants() const {
     const std::size_t ranks = member == nullptr ? 0 : member->size();
-    ULC_CHECK((work_ & ~bits(kAllWork)) == 0);
+    ULC_CHECK((work_ & ~bits(endpoint::kAllWork)) == 0);
     reports_.check_invariants(ranks);
     sends.check_invariants();
     outlet->check_invariants();

@@ -29,7 +29,7 @@ class Archive;
 
 namespace ulc::engine {
 
-class Transmitter final : public GatheredFrames {
+class Transmitter final : public endpoint::GatheredFrames {
 public:
     Transmitter(const Port& port, urtp::Departures& departures, Counters& counters) noexcept;
 

@@ -12,7 +12,7 @@ constexpr Intake last_value(Intake) { return Intake::kNone; }
 
 }  // namespace ulc::abi
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 void Sink::fields(state::Archive& archive) { ULC_STATE(archive, Sink, 1, (offload, step), ()); }
 
@@ -66,4 +66,4 @@ void Outlet::fields(state::Archive& archive) {
     archive.require(holds, "what an endpoint receives is not in its arena");
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -12,7 +12,7 @@ constexpr CompletionKind last_value(CompletionKind) { return CompletionKind::kUn
 
 }  // namespace ulc::abi
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 void Report::fields(state::Archive& archive) {
     ULC_STATE(archive, Report, 1, (kind, status, rank, stream, tag), ());
@@ -22,4 +22,4 @@ void Reports::fields(state::Archive& archive) {
     ULC_STATE(archive, Reports, 1, (queue_, failure_), ());
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

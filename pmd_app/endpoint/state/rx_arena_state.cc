@@ -7,7 +7,7 @@
 #include "base/state/containers.h"
 #include "endpoint/rx_arena.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 constexpr const char* kNoFit = "the blocks of an arena do not fill it";
@@ -83,4 +83,4 @@ void RxArena::read_blocks(state::Archive& archive) {
     archive.require(listed == free_, "a free block of an arena is in no list");
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -6,7 +6,7 @@
 #include "endpoint/send_queue.h"
 #include "wire/state/ids.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 constexpr const char* kFuller = "a send queue is fuller than it can be";
@@ -73,4 +73,4 @@ bool SendQueue::may_block(std::uint32_t stream) const noexcept {
     return is_group(stream) || stream < blocked_.ranks.size();
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

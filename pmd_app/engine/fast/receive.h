@@ -49,9 +49,9 @@ template <bool kInside>
     if (!member.is_next(next.of, octets, segment.length, frame) ||
         (frame.length <= abi::kInlineOctetsMax) != kInside)
         return nullptr;
-    Outlet& outlet = *endpoint.outlet;
+    endpoint::Outlet& outlet = *endpoint.outlet;
     const urtp::RxStream& rx = *next.of.rx;
-    Claim claim{outlet.claim_next(frame.has_tag(), frame.tag, endpoint.completions)};
+    endpoint::Claim claim{outlet.claim_next(frame.has_tag(), frame.tag, endpoint.completions)};
     if constexpr (!kInside) outlet.claim_block(claim, frame.length, true);
     if (claim.out == nullptr) return nullptr;
     *next.heard = now;
@@ -96,8 +96,8 @@ template <bool kInside>
     if (stream == nullptr || frame.rank >= endpoint->gone.size() ||
         endpoint->gone[frame.rank] != kHere)
         return nullptr;
-    const Claim claim = endpoint->outlet->claim_short(frame.rank, frame.length, frame.has_tag(),
-                                                      frame.tag, true, endpoint->completions);
+    const endpoint::Claim claim = endpoint->outlet->claim_short(
+        frame.rank, frame.length, frame.has_tag(), frame.tag, true, endpoint->completions);
     if (claim.out == nullptr) return nullptr;
     Nanos* heard = net.jobs.place_of_heard(endpoint->nodes[frame.rank]);
     if (heard == nullptr) heard = &net.heard_else;

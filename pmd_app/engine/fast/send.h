@@ -22,8 +22,8 @@ namespace ulc::engine {
         return nullptr;
     const Rank rank = from.member->rank();
     if (rank >= to->member->size() || to->member->peer(rank).mac != here) return nullptr;
-    const Claim claim = to->outlet->claim_short(rank, message.octets, message.has_tag, message.tag,
-                                                false, to->completions);
+    const endpoint::Claim claim = to->outlet->claim_short(rank, message.octets, message.has_tag,
+                                                          message.tag, false, to->completions);
     if (claim.out == nullptr) return nullptr;
     if (!from.member->pass(message, session, *to->member, now)) {
         to->outlet->unclaim(claim);
@@ -101,7 +101,7 @@ inline Segment* multicast_short(Endpoint& endpoint, const urtp::ShortMessage& me
 /// True if the net has frames to send from, beyond those that are kept for control.
 [[gnu::always_inline]] inline bool has_segments(const Net& net) noexcept {
     const SegmentPool& pool = net.port.pool;
-    return net.link_is_up && pool.available(pool.context) > kKeptForControl;
+    return net.link_is_up && pool.available(pool.context) > endpoint::kKeptForControl;
 }
 
 /// True if the net takes one more frame of a client.

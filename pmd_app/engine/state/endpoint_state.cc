@@ -46,7 +46,7 @@ void Endpoint::fields(state::Archive& archive) {
     const bool counts = member == nullptr ||
                         (nodes.size() == ranks && gone.size() == ranks && outlet->ranks() == ranks);
     const bool linked = member == nullptr || links == nullptr || links->slots.size() == ranks;
-    archive.require((work_ & ~bits(kAllWork)) == 0 && counts && linked &&
+    archive.require((work_ & ~bits(endpoint::kAllWork)) == 0 && counts && linked &&
                         reports_.is_valid(ranks) &&
                         std::ranges::all_of(gone, [](auto how) { return how <= kGoneDied; }),
                     "the ranks that an endpoint keeps are not those of its job");

@@ -148,7 +148,7 @@ private:
         if (archive_.importing()) {
             if (has_links) endpoint.links = std::make_unique<EndpointLinks>();
             if (has_offloads) {
-                endpoint.offloads = std::make_unique<Offloads>(
+                endpoint.offloads = std::make_unique<endpoint::Offloads>(
                     core_.config.offloads_max, core_.config.offload_steps_max, core_.counters);
                 endpoint.outlet->set_offloads(endpoint.offloads.get());
             }
@@ -179,7 +179,7 @@ private:
         endpoint.submissions = endpoint.region.submission_consumer();
         endpoint.completions = endpoint.region.completion_producer();
         endpoint.sends_done = endpoint.region.send_done_producer();
-        endpoint.outlet = std::make_unique<Outlet>(endpoint.region);
+        endpoint.outlet = std::make_unique<endpoint::Outlet>(endpoint.region);
         endpoint.interrupt = mapping.interrupt;
         return true;
     }

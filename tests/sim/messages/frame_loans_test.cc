@@ -153,13 +153,13 @@ TEST(FrameLoans, views_that_are_kept_take_no_more_than_the_bound) {
     Views views(config_of(8, 0.02), kKept, kKept);
     views.form();
     views.run();
-    EXPECT_EQ(views.count(Counter::frames_lent), engine::FrameLoans::kMost);
+    EXPECT_EQ(views.count(Counter::frames_lent), endpoint::FrameLoans::kMost);
     EXPECT_GT(views.count(Counter::rx_copied_bytes), 0U);
     // Once they are released, frames are lent again.
     views.release_all();
     views.set_keeps(8, 100);
     views.run();
-    EXPECT_EQ(views.count(Counter::frames_lent), engine::FrameLoans::kMost + 100);
+    EXPECT_EQ(views.count(Counter::frames_lent), endpoint::FrameLoans::kMost + 100);
     views.release_all();
     EXPECT_EQ(views.lib().shut_down(), 0U);
 }

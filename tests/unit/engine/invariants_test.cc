@@ -28,42 +28,52 @@ struct Breaker {
 
 }  // namespace ulc::jobs
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
-/// Breaks what no caller can break.
+/// Breaks what no caller can break in an endpoint.
 struct Breaker {
-    static Core& core(Engine& engine) { return *engine.core_; }
-
-    static void unknown_work(Endpoint& e) { e.work_ = 0x80; }
-    static void reports_out_of_order(Endpoint& e) {
+    static void unknown_work(engine::Endpoint& e) { e.work_ = 0x80; }
+    static void reports_out_of_order(engine::Endpoint& e) {
         e.report({.kind = abi::CompletionKind::kJobFailed});
         e.report({.kind = abi::CompletionKind::kLeft});
         std::swap(e.reports_.queue_[0], e.reports_.queue_[1]);
     }
-    static void report_without_work(Endpoint& e) {
+    static void report_without_work(engine::Endpoint& e) {
         e.reports_.add({.kind = abi::CompletionKind::kLeft});
     }
-    static void open_message_of_none(Endpoint& e) { ++e.sends.open_count_; }
-    static void fuller_queue(Endpoint& e) { e.sends.tail_ = e.sends.head_ + e.sends.mask_ + 2; }
-    static void awaited_nothing(Endpoint& e) { (void)e.sends.awaiting_.push_back({}); }
-    static void lost_block(Endpoint& e) { (void)e.outlet->arena_.allocate(64); }
-    static void place_of_none(Endpoint& e) { ++e.outlet->places_; }
-    static void source_of_none(Endpoint& e) {
+    static void open_message_of_none(engine::Endpoint& e) { ++e.sends.open_count_; }
+    static void fuller_queue(engine::Endpoint& e) {
+        e.sends.tail_ = e.sends.head_ + e.sends.mask_ + 2;
+    }
+    static void awaited_nothing(engine::Endpoint& e) { (void)e.sends.awaiting_.push_back({}); }
+    static void lost_block(engine::Endpoint& e) { (void)e.outlet->arena_.allocate(64); }
+    static void place_of_none(engine::Endpoint& e) { ++e.outlet->places_; }
+    static void source_of_none(engine::Endpoint& e) {
         e.outlet->reserves_.emplace_back();
         e.outlet->sources_.emplace_back();
     }
-    static void two_destinations(Endpoint& e) {
+    static void two_destinations(engine::Endpoint& e) {
         e.outlet->reserves_.emplace_back();
         e.outlet->sources_.emplace_back();
         e.outlet->sources_[0].open = true;
         e.outlet->sources_[0].block = e.outlet->arena_.allocate(64);
         e.outlet->sources_[0].place.base = e.region.rx(0, 64);
     }
-    static void free_count(Endpoint& e) { --e.outlet->arena_.free_; }
-    static void bin_without_bit(Endpoint& e) { e.outlet->arena_.bins_used_ = 0; }
-    static void block_of_no_state(Endpoint& e) {
+    static void free_count(engine::Endpoint& e) { --e.outlet->arena_.free_; }
+    static void bin_without_bit(engine::Endpoint& e) { e.outlet->arena_.bins_used_ = 0; }
+    static void block_of_no_state(engine::Endpoint& e) {
         e.outlet->arena_.granules_[0].state = RxArena::kInterior;
     }
+};
+
+}  // namespace ulc::endpoint
+
+namespace ulc::engine {
+
+/// Breaks what no caller can break elsewhere in an engine.
+struct Breaker {
+    static Core& core(Engine& engine) { return *engine.core_; }
+
     static void ticket(Net& net) { ++net.transmitter.departures_.next; }
     static void report_of_the_port(Net& net) { ++net.transmitter.reported_; }
     static void record_without_id(Net& net) { jobs::Breaker::record_without_id(net.jobs); }
@@ -127,33 +137,35 @@ private:
 };
 
 TEST_F(InvariantsDeathTest, of_an_endpoint) {
-    sees(Breaker::unknown_work, "kAllWork");
-    sees(Breaker::report_without_work, "Work::kControl");
+    sees(endpoint::Breaker::unknown_work, "kAllWork");
+    sees(endpoint::Breaker::report_without_work, "Work::kControl");
     sees([](Endpoint& e) { e.removing.push_back(7); }, "Work::kControl");
     sees([](Endpoint& e) { e.state = EndpointState::kLeaving; }, "Work::kControl");
     sees([](Endpoint& e) { e.reachable = false; }, "reachable");
     sees([](Endpoint& e) { e.timer = 3; }, "timer");
 }
 
-TEST_F(InvariantsDeathTest, of_its_reports) { sees(Breaker::reports_out_of_order, "is_valid"); }
+TEST_F(InvariantsDeathTest, of_its_reports) {
+    sees(endpoint::Breaker::reports_out_of_order, "is_valid");
+}
 
 TEST_F(InvariantsDeathTest, of_its_send_queue) {
-    sees(Breaker::open_message_of_none, "open_count_");
-    sees(Breaker::fuller_queue, "tail_ - head_");
-    sees(Breaker::awaited_nothing, "segment != nullptr");
+    sees(endpoint::Breaker::open_message_of_none, "open_count_");
+    sees(endpoint::Breaker::fuller_queue, "tail_ - head_");
+    sees(endpoint::Breaker::awaited_nothing, "segment != nullptr");
 }
 
 TEST_F(InvariantsDeathTest, of_its_deliveries) {
-    sees(Breaker::lost_block, "held_blocks");
-    sees(Breaker::place_of_none, "places_");
-    sees(Breaker::source_of_none, "sources");
-    sees(Breaker::two_destinations, "<= 1");
+    sees(endpoint::Breaker::lost_block, "held_blocks");
+    sees(endpoint::Breaker::place_of_none, "places_");
+    sees(endpoint::Breaker::source_of_none, "sources");
+    sees(endpoint::Breaker::two_destinations, "<= 1");
 }
 
 TEST_F(InvariantsDeathTest, of_its_receive_arena) {
-    sees(Breaker::free_count, "free_");
-    sees(Breaker::bin_without_bit, "bins_used_");
-    sees(Breaker::block_of_no_state, "kHeld");
+    sees(endpoint::Breaker::free_count, "free_");
+    sees(endpoint::Breaker::bin_without_bit, "bins_used_");
+    sees(endpoint::Breaker::block_of_no_state, "kHeld");
 }
 
 TEST_F(InvariantsDeathTest, of_a_transmitter) {

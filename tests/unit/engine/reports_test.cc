@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 using abi::CompletionKind;
@@ -147,4 +147,4 @@ TEST(ReportsDeathTest, a_completion_that_is_written_at_once_is_none) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -10,7 +10,7 @@
 
 #include "base/prng.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 TEST(RxArena, gives_all_and_takes_all_back) {
@@ -103,4 +103,4 @@ TEST(RxArena, random_use_never_overlaps_and_never_leaks) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint

@@ -23,7 +23,7 @@
 #include "tests/sim/cluster/ring_client.h"
 #include "tests/unit/urtp/world.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 namespace {
 
 using urtp::test::Fate;
@@ -125,7 +125,7 @@ public:
         urtp::Transport& member = *world.members[0];
         urtp::ShortMessage message;
         return queue_.passes_short() &&
-               read_short(*queue_.slot(), region_, member.short_octets_max(), message) &&
+               engine::read_short(*queue_.slot(), region_, member.short_octets_max(), message) &&
                member.send_short(message, world.now);
     }
     /// Queues a whole message to rank 1, of octets that count from `first`: inside its record, in
@@ -253,7 +253,7 @@ private:
     Port port_{};
     Counters counters_;
     urtp::Departures departures_;
-    std::optional<Transmitter> transmitter_;
+    std::optional<engine::Transmitter> transmitter_;
     sim::RegionMemory memory_{{64, 64, 64U << 10, 64U << 10}};
     abi::Region region_{memory_.base(), memory_.layout(), abi::Reach::kProcess};
     abi::SendDoneProducer done_ = region_.send_done_producer();
@@ -418,4 +418,4 @@ TEST(SendQueue, one_member_that_misses_the_end_of_a_multicast_gets_all_of_it) {
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint
