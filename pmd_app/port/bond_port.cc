@@ -23,8 +23,8 @@ BondPort::BondPort(std::span<const Port> links, const BondConfig& config)
     : count_(links.size()),
       config_(config),
       watch_(config.seed),
-      places_(config.seed),
-      asker_places_(config.seed + 1) {
+      places_(config.seed.number(1)),
+      asker_places_(config.seed.number(2)) {
     ULC_CHECK(count_ >= 1 && count_ <= kNodeLinksMax);
     info_ = links[0].info;
     info_.links = static_cast<std::uint8_t>(count_);

@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "port/link_watch.h"
 #include "port/port.h"
+#include "seal/tokens.h"
 #include "wire/job.h"
 #include "wire/node_address.h"
 
@@ -32,7 +33,7 @@ namespace ulc::port {
 
 struct BondConfig {
     std::uint16_t ether_type = 0;  ///< type of the engine's frames
-    std::uint64_t seed = 0;        ///< random bits, for tokens of echo requests and tables
+    seal::Seed seed;               ///< for tokens of echo requests and tables
 };
 
 class BondPort {

@@ -5,18 +5,8 @@
 
 namespace ulc::port {
 
-std::uint64_t LinkWatch::token_of(std::uint64_t round) const noexcept {
-    const std::uint64_t token = first_ + round;
-    return token == 0 ? UINT64_MAX / 2 : token;  // a token of 0 says that nothing was asked
-}
-
 void LinkWatch::replied(std::size_t link, std::uint64_t token) noexcept {
-    const std::uint64_t known = std::min(kTokensValid, round_ + 1);
-    for (std::uint64_t age = 0; age < known; ++age) {
-        if (token != token_of(round_ - age)) continue;
-        links_[link].replied = true;
-        return;
-    }
+    if (tokens_.is_recent(token, round_, kTokensValid)) links_[link].replied = true;
 }
 
 void LinkWatch::end_round() noexcept {

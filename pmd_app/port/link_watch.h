@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "seal/tokens.h"
 #include "wire/node_address.h"
 
 namespace ulc::port {
@@ -28,11 +29,11 @@ public:
     /// Tokens that a reply may have: a node that is late replies to many requests at once.
     static constexpr std::uint64_t kTokensValid = 64;
 
-    /// first_token: random bits, so that nodes that see no request cannot forge a reply.
-    explicit LinkWatch(std::uint64_t first_token) noexcept : first_(first_token) {}
+    /// seed: secret, so that nodes that do not see a request cannot forge its reply.
+    explicit LinkWatch(const seal::Seed& seed) noexcept : tokens_(seed) {}
 
     /// Returns the token of this round's requests; never 0.
-    [[nodiscard]] std::uint64_t token() const noexcept { return token_of(round_); }
+    [[nodiscard]] std::uint64_t token() const noexcept { return tokens_.at(round_); }
     /// The link sends a request in this round.
     void asked(std::size_t link) noexcept { links_[link].asked = true; }
     /// The link brought a reply. Those with old or unknown tokens are ignored.
@@ -55,9 +56,8 @@ private:
         bool silent = false;
         std::uint8_t in_a_row = 0;  ///< rounds that speak against the present verdict
     };
-    [[nodiscard]] std::uint64_t token_of(std::uint64_t round) const noexcept;
 
-    std::uint64_t first_;
+    seal::TokenSeries tokens_;
     std::uint64_t round_ = 0;
     std::uint64_t silences_ = 0;
     bool doubts_ = false;

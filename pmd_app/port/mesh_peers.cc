@@ -30,15 +30,15 @@ std::uint16_t MeshPort::find_for(const Mac& mac, bool proves) const noexcept {
 std::uint16_t MeshPort::find(const Mac& mac) const noexcept { return find_for(mac, false); }
 
 std::uint16_t MeshPort::add_peer() {
-    const std::uint64_t token = config_.seed + (tokens_++ << 32U);
+    const seal::Seed seed = tokens_.next_seed();
     if (!free_.empty()) {
         const std::uint16_t number = free_.back();
         free_.pop_back();
-        peers_[number] = Peer(token);
+        peers_[number] = Peer(seed);
         return number;
     }
     if (peers_.size() >= kNone) return kNone;
-    peers_.emplace_back(token);
+    peers_.emplace_back(seed);
     return static_cast<std::uint16_t>(peers_.size() - 1);
 }
 

@@ -15,7 +15,7 @@ constexpr std::size_t kAsksMost = 4;
 }  // namespace
 
 MeshPort::MeshPort(const Port& row, const Port& column, const MeshConfig& config)
-    : config_(config), places_(config.seed) {
+    : config_(config), tokens_(config.seed), places_(config.seed.number(1)) {
     const auto is_number = [](std::uint16_t n) { return n >= 1 && n <= kMeshLinesMax; };
     ULC_CHECK(is_number(config.place.row) && is_number(config.place.column));
     ULC_CHECK(row.info.mtu == column.info.mtu && row.info.mac != column.info.mac);

@@ -38,7 +38,7 @@ struct MeshPlace {
 
 struct MeshConfig {
     std::uint16_t ether_type = 0;  ///< type of the engine's frames
-    std::uint64_t seed = 0;        ///< random bits, for the tokens of echo requests
+    seal::Seed seed;               ///< for tokens of echo requests and tables
     MeshPlace place;
 };
 
@@ -110,7 +110,7 @@ private:
         bool busy = false;  ///< frames went to it in this round
         std::uint16_t looks = 0;
 
-        explicit Peer(std::uint64_t token) : watch(token) {}
+        explicit Peer(const seal::Seed& seed) : watch(seed) {}
     };
     /// A node that is not proved, and whose last question has no reply yet.
     struct Asker {
@@ -203,8 +203,8 @@ private:
     std::size_t next_group_ = 0;  ///< peer that is watched next for their sake
     std::uint32_t replies_ = 0;   ///< to echo requests, since the last look
     std::uint64_t silences_ = 0;
-    std::uint64_t tokens_ = 0;  ///< first tokens given out
-    std::vector<Peer> peers_;   ///< numbers are stable
+    seal::Tokens tokens_;      ///< seeds of peers
+    std::vector<Peer> peers_;  ///< numbers are stable
     std::vector<std::uint16_t> free_;
     /// Their numbers, by address: the first one of each, and the other one of proved ones.
     KeyedIndex places_;

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 namespace ulc::port {
 namespace {
@@ -54,6 +56,21 @@ TEST(LinkWatch, a_peer_that_is_dead_makes_no_link_silent) {
     EXPECT_FALSE(watch.is_silent(0) || watch.is_silent(1) || watch.doubts());
 }
 
+// N-37
+TEST(LinkWatch, a_reply_with_a_token_that_was_computed_from_others_counts_not) {
+    LinkWatch watch(7);
+    std::uint64_t seen = 0;
+    for (int n = 0; n < 10; ++n) {
+        watch.asked(0);
+        watch.asked(1);
+        watch.replied(0, watch.token());
+        watch.replied(1, seen + 1);
+        seen = watch.token();
+        watch.end_round();
+    }
+    EXPECT_TRUE(watch.is_silent(1));
+}
+
 // N-39
 TEST(LinkWatch, a_silent_link_is_heard_again_after_four_replies_in_a_row) {
     LinkWatch watch(7);
@@ -86,10 +103,11 @@ TEST(LinkWatch, one_link_at_least_is_not_silent) {
 
 // N-37
 TEST(LinkWatch, replies_may_be_late_and_must_have_been_asked_for) {
-    LinkWatch watch(UINT64_MAX - 3);  // the tokens wrap
-    const std::uint64_t first = watch.token();
+    LinkWatch watch(7);
+    std::vector<std::uint64_t> sent;
     for (unsigned n = 0; n < LinkWatch::kTokensValid - 1; ++n) {
         EXPECT_NE(watch.token(), 0U);
+        sent.push_back(watch.token());
         watch.end_round();
     }
     for (int n = 0; n < 8; ++n) {
@@ -97,14 +115,16 @@ TEST(LinkWatch, replies_may_be_late_and_must_have_been_asked_for) {
         watch.asked(1);
         watch.replied(0, watch.token());
         watch.replied(1, watch.token() + 1);
-        watch.replied(1, n == 0 ? 0 : first);
+        watch.replied(1, n == 0 ? 0 : sent[0]);
+        sent.push_back(watch.token());
         watch.end_round();
     }
     EXPECT_TRUE(watch.is_silent(1)) << "forged, or older than 64 rounds";
     for (int n = 0; n < 4; ++n) {
         watch.asked(0);
         watch.asked(1);
-        watch.replied(1, watch.token() - 60);
+        watch.replied(1, sent[sent.size() - 60]);
+        sent.push_back(watch.token());
         watch.end_round();
     }
     EXPECT_FALSE(watch.is_silent(1));
