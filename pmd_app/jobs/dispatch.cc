@@ -69,11 +69,8 @@ void Jobs::on_node(const wire::NodeView& view, const Mac& source, Nanos now) {
         case wire::NodeKind::kExpelled:
             if (!liveness_.on_node(view, source, now, verdict)) return decide_next_look();
             impl_->on_verdict(verdict, now);
-            break;
+            return decide_next_look();
     }
-    impl_->forget_finished(now);
-    impl_->changed();
-    decide_next_look();
 }
 
 void Jobs::on_links(const wire::NodeView& view, const Mac& source, Nanos now) {

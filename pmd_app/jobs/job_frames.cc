@@ -26,9 +26,11 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
     head.crc = config.crc;
     head.type = wire::FrameType::kJob;
     std::byte* body = frame + wire::kHeadOctets;
+    const bool looks = tx_hint || !rejects.empty();  // else no record has anything
+    const auto end = looks ? records.end() : records.begin();
     std::size_t octets = put_reject(body, head.destination);
     if (octets == 0) octets = put_commit_answer(body, head.destination);
-    for (auto at = records.begin(); octets == 0 && at != records.end(); ++at) {
+    for (auto at = records.begin(); octets == 0 && at != end; ++at) {
         octets = put_ack(**at, body, head.destination);
     }
     wire::NodeBody node;
@@ -41,16 +43,16 @@ std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
         octets = links.next_tx(body, head.destination);
         if (octets > 0) head.type = wire::FrameType::kLink;
     }
-    for (auto at = records.begin(); octets == 0 && at != records.end(); ++at) {
+    for (auto at = records.begin(); octets == 0 && at != end; ++at) {
         octets = put_join(**at, body, head.destination, now);
         if (octets == 0) octets = put_part(**at, body, head.destination, now);
         if (octets == 0) octets = put_bye(**at, body, now);
     }
     if (octets == 0) {
         tx_hint = false;
-        forget_finished(now);
+        if (looks) forget_finished(now);
     }
-    recompute_timer();
+    if (looks) recompute_timer();
     return octets == 0 ? 0 : wire::build_control(frame, head, octets);
 }
 

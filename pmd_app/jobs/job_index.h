@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the records of the job that a frame names, and that of an endpoint. Used by the parts of
-// Jobs::Impl, for each JOB frame of strangers: its work does not grow with the number of jobs.
+// Finds the records of the job that a frame names, that of an endpoint here, and those that have
+// ranks at a node. Used by the parts of Jobs::Impl, for each JOB and NODE frame: its work does not
+// grow with the number of jobs.
 //
-// Invariant: each record is there once by its key, and once for each of its local ranks.
+// Invariant: each record is there once by its key, and once for each of its local ranks. While it
+// knows ranks of other nodes, it is there once for each of these nodes and of their endpoints. A
+// job that forms knows the publisher that it watches.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +32,33 @@ struct EndedJob {
     void fields(state::Archive& archive);
 };
 
+/// Names a rank of another node that is excluded from its job.
+struct ExcludedRank {
+    const JobRecord* record = nullptr;
+    Rank rank = 0;
+    bool operator==(const ExcludedRank&) const = default;
+};
+
 class JobIndex {
 public:
     explicit JobIndex(std::uint64_t seed) noexcept
-        : hash_(seed), by_key_(seed ^ 1U), by_endpoint_(seed ^ 2U), ended_(seed ^ 3U) {}
+        : hash_(seed),
+          by_key_(seed ^ 1U),
+          by_endpoint_(seed ^ 2U),
+          ended_(seed ^ 3U),
+          by_node_(seed ^ 4U),
+          by_peer_(seed ^ 5U),
+          excluded_(seed ^ 6U) {}
 
     void add(JobRecord& record);
     void remove(JobRecord& record);
     void claim(Handle endpoint, JobRecord& record) { by_endpoint_.add(endpoint, &record); }
     void release(Handle endpoint, JobRecord& record) { by_endpoint_.remove(endpoint, &record); }
+    /// The record knows ranks of other nodes from now on, or is about to forget them.
+    void list_peers(JobRecord& record);
+    void unlist_peers(JobRecord& record);
+    /// A rank of another node is excluded, for as long as the record is there.
+    void exclude(const JobRecord& record, Rank rank);
     void add_ended(const wire::Nonce& id, std::uint32_t place) { ended_.add(of(id), place); }
     void remove_ended(const wire::Nonce& id, std::uint32_t place) { ended_.remove(of(id), place); }
 
@@ -52,16 +73,29 @@ public:
         const auto there = by_endpoint_.find(endpoint);
         return there.empty() ? nullptr : there.front();
     }
+    /// Returns the records that know ranks of that node. The caller counts those that it visits.
+    /// Valid until one is listed or unlisted.
+    [[nodiscard]] std::span<JobRecord* const> at_node(const Mac& node) const noexcept;
+    /// Returns those that may know this endpoint of that node.
+    [[nodiscard]] std::span<JobRecord* const> with_peer(const Mac& node,
+                                                        Handle endpoint) const noexcept {
+        return by_peer_.find(key_of(node, endpoint));
+    }
+    /// Returns the excluded ranks of that node.
+    [[nodiscard]] std::span<const ExcludedRank> excluded_at(const Mac& node) const noexcept;
     /// Returns the key of the ended job; nullptr: not kept.
     [[nodiscard]] const wire::JobKey* key_of_ended(const wire::Nonce& id,
                                                    std::span<const EndedJob> jobs) const noexcept;
     [[nodiscard]] std::uint64_t steps() const noexcept {
-        return by_key_.steps() + by_endpoint_.steps() + ended_.steps();
+        return by_key_.steps() + by_endpoint_.steps() + ended_.steps() + by_node_.steps() +
+               by_peer_.steps() + excluded_.steps();
     }
 
 private:
     [[nodiscard]] std::uint64_t key_of(bool by_hand, std::string_view name,
                                        const wire::Nonce& id) const noexcept;
+    [[nodiscard]] std::uint64_t key_of(const Mac& node, Handle endpoint) const noexcept;
+    [[nodiscard]] bool is_listed(const JobRecord& record, std::uint64_t peer) const noexcept;
     [[nodiscard]] std::uint64_t of(const wire::Nonce& id) const noexcept {
         return key_of(false, {}, id);
     }
@@ -70,6 +104,9 @@ private:
     KeyedLists<JobRecord*> by_key_;
     KeyedLists<JobRecord*> by_endpoint_;
     KeyedLists<std::uint32_t> ended_;  ///< places of EndedJob
+    KeyedLists<JobRecord*> by_node_;
+    KeyedLists<JobRecord*> by_peer_;
+    KeyedLists<ExcludedRank> excluded_;
 };
 
 }  // namespace ulc::jobs

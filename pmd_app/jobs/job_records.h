@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "base/bounded.h"
-#include "base/prng.h"
 #include "jobs/job_index.h"
 #include "jobs/jobs.h"
+#include "seal/tokens.h"
 #include "wire/job_key.h"
 
 namespace ulc::jobs {
@@ -257,7 +257,7 @@ struct Jobs::Impl {
     Liveness& liveness;
     const NodeAddresses& addresses;
     Links& links;
-    Prng prng;
+    seal::Tokens tokens;
     std::vector<std::unique_ptr<JobRecord>> records;
     JobIndex index;               ///< finds `records` and `ended_jobs`
     Nanos hurry_full_at = 0;      ///< when all early repeats of JOINs are there again
@@ -320,7 +320,8 @@ struct Jobs::Impl {
     // --- what liveness finds out (verdicts.cc)
     void on_verdict(const NodeVerdict& verdict, Nanos now);
     void on_hint(const NodeVerdict& verdict, Nanos now);
-    void end_ranks(const NodeVerdict& verdict, Nanos now);
+    [[nodiscard]] std::vector<JobRecord*> records_of(const NodeVerdict& verdict);
+    void end_ranks(JobRecord& record, const NodeVerdict& verdict, Nanos now);
     /// The endpoint here, alone, ends its relation with the ranks of that node.
     void excluded(JobRecord& record, Handle endpoint, const Mac& by);
     void exclude(JobRecord& record, Rank rank, Nanos now);

@@ -7,6 +7,12 @@
 #include "jobs/job_records.h"
 
 namespace ulc::jobs {
+namespace {
+
+/// Parts that have a seed each.
+enum : std::uint64_t { kJobs, kLinks, kLiveness, kAddresses, kPort };
+
+}  // namespace
 
 LocalRank* JobRecord::local(Rank rank) noexcept {
     const auto at = std::find_if(locals.begin(), locals.end(),
@@ -46,9 +52,9 @@ Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& l
       liveness(liveness_in),
       addresses(addresses_in),
       links(links_in),
-      prng(config_in.seed),
-      index(config_in.seed ^ 0x6a6f6273U),
-      last_roster(static_cast<std::uint32_t>(prng.next())) {
+      tokens(config_in.seed.of(kJobs)),
+      index(config_in.seed.number(kJobs)),
+      last_roster(static_cast<std::uint32_t>(tokens.next())) {
     ULC_CHECK(config.incarnation != 0 && config.jobs_max > 0 && config.mtu >= wire::kMtuMin);
     config.ranks_max = std::min<std::uint16_t>(config.ranks_max, kNoRank - 1);
     records.reserve(config.jobs_max);
@@ -96,7 +102,7 @@ void Jobs::Impl::remember_key(const JobRecord& record) {
 
 Nanos Jobs::Impl::jitter(const JobRecord& record) noexcept {
     return static_cast<Nanos>(
-        prng.below(static_cast<std::uint64_t>(record.size * config.answer_slot)));
+        tokens.below(static_cast<std::uint64_t>(record.size * config.answer_slot)));
 }
 
 void Jobs::Impl::changed() noexcept {
@@ -297,7 +303,7 @@ LinksConfig links_config(const JobsConfig& config) {
     LinksConfig links = config.links;
     links.mac = config.mac;
     links.incarnation = config.incarnation;
-    links.seed = config.seed ^ 0x6c696e6bU;
+    links.seed = config.seed.of(kLinks);
     links.attributes.mtu = config.mtu;
     return links;
 }
@@ -305,9 +311,9 @@ LinksConfig links_config(const JobsConfig& config) {
 }  // namespace
 
 Jobs::Jobs(const JobsConfig& config, Counters& counters)
-    : liveness_(config.liveness, config.mac, config.incarnation, config.seed ^ 0x6c697665U,
+    : liveness_(config.liveness, config.mac, config.incarnation, config.seed.of(kLiveness),
                 counters),
-      addresses_(config.mac, config.incarnation, config.seed ^ 0x61646472U, liveness_, counters),
+      addresses_(config.mac, config.incarnation, config.seed.of(kAddresses), liveness_, counters),
       links_(links_config(config), liveness_, counters),
       impl_(std::make_unique<Impl>(config, counters, liveness_, addresses_, links_)) {}
 
@@ -457,7 +463,7 @@ std::uint64_t Jobs::steps() const noexcept {
     return impl_->index.steps() + impl_->visited + links_.steps();
 }
 
-std::uint64_t Jobs::secret() const noexcept { return impl_->config.seed ^ 0x706f7274U; }
+seal::Seed Jobs::secret() const noexcept { return impl_->config.seed.of(kPort); }
 
 bool Jobs::drained() const noexcept {
     const auto& records = impl_->records;

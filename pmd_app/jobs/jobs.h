@@ -16,8 +16,8 @@
 // node's answers mean for ranks), liveness.cc (nodes).
 //
 // Limits: JobsConfig says jobs_max, ranks_max, nodes_max; queues of answers are kAnswersMax long
-// and drop the newest, because an asker asks again. Memory of a job: about 20 octets a rank,
-// and about 100 at its publisher while it forms. Engine thread only.
+// and drop the newest, because an asker asks again. Memory of a job: about 120 octets a rank
+// of another node, and 100 more at its publisher while it forms. Engine thread only.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +34,7 @@
 #include "jobs/links.h"
 #include "jobs/liveness.h"
 #include "jobs/node_addresses.h"
+#include "seal/tokens.h"
 #include "urtp/transport.h"
 #include "wire/ids.h"
 #include "wire/job.h"
@@ -52,8 +53,8 @@ struct JobsConfig {
     /// Frames of this length pass every path. That of longer ones is tried while a job forms.
     std::uint16_t mtu_sure = 1500;
     std::uint16_t ether_type = wire::kEtherTypeDefault;
-    bool crc = false;        ///< a CRC32C behind every frame
-    std::uint64_t seed = 0;  ///< seed of nonces, first numbers, world handles, jitter
+    bool crc = false;  ///< a CRC32C behind every frame
+    seal::Seed seed;   ///< for nonces, tokens, ids, first numbers, world handles, tables
     std::uint8_t version_min = wire::kProtocolVersion;
     std::uint8_t version_max = wire::kProtocolVersion;
 
@@ -182,7 +183,7 @@ public:
         return addresses_.slowest_link(node);
     }
     /// Returns random bits that no other node knows, for the port's tables.
-    [[nodiscard]] std::uint64_t secret() const noexcept;
+    [[nodiscard]] seal::Seed secret() const noexcept;
     /// Returns how many places of the tables of addresses all frames have looked at, for tests.
     [[nodiscard]] std::uint64_t address_steps() const noexcept { return addresses_.steps(); }
     /// The addresses of another node have changed. Call until false.

@@ -9,7 +9,7 @@
 namespace ulc::jobs {
 
 Links::Links(const LinksConfig& config, Liveness& liveness, Counters& counters)
-    : config_(config), liveness_(liveness), counters_(counters), prng_(config.seed) {}
+    : config_(config), liveness_(liveness), counters_(counters), tokens_(config.seed) {}
 
 // ------------------------------------------------------------------------------ lookups
 
@@ -48,12 +48,7 @@ const LinkEnd* Links::at(Handle endpoint, Rank slot) const noexcept {
     return end_of({endpoint, slot});
 }
 
-wire::LinkId Links::new_id() noexcept {
-    wire::LinkId id = 0;
-    while (id == 0)
-        id = prng_.next();
-    return id;
-}
+wire::LinkId Links::new_id() noexcept { return tokens_.next(); }
 
 void Links::push(LinkEventKind kind, Handle endpoint, Rank slot, Err error) {
     events_.push_back({kind, endpoint, slot, error, 0});
@@ -83,7 +78,7 @@ Result<Rank> Links::take_slot(Ends& ends, const Mac& mac, Handle peer, std::uint
     end.peer = peer;
     end.incarnation = incarnation;
     end.ours = new_id();
-    end.in = Seq{static_cast<std::uint32_t>(prng_.next())};
+    end.in = Seq{static_cast<std::uint32_t>(tokens_.next())};
     list({ends.handle, static_cast<Rank>(slot)});
     return static_cast<Rank>(slot);
 }

@@ -37,9 +37,9 @@
 #include "base/counters.h"
 #include "base/error.h"
 #include "base/growing_ring.h"
-#include "base/prng.h"
 #include "base/units.h"
 #include "jobs/liveness.h"
+#include "seal/tokens.h"
 #include "wire/link.h"
 
 namespace ulc::jobs {
@@ -52,7 +52,7 @@ struct LinksConfig {
     Mac mac;
     std::uint32_t incarnation = 1;
     wire::NodeAttributes attributes;  ///< set_attributes() changes them
-    std::uint64_t seed = 0;
+    seal::Seed seed;
     Nanos request_wait_min = kMillisecond;  ///< a REQUEST is repeated after this, doubling
     Nanos request_wait_max = 50 * kMillisecond;
     Nanos accept_wait = 5 * kMillisecond;  ///< until an ACCEPT is repeated unasked
@@ -192,6 +192,7 @@ public:
     /// Asks that node about one link, in turn, and has the ping ask about its endpoint. False:
     /// there is no link.
     bool question(const Mac& mac, wire::NodeBody& ping);
+    [[nodiscard]] bool has_links(const Mac& mac) const { return nodes_.contains(mac); }
     /// Writes a body, at most wire::kLinkOctetsMax; 0: none due.
     [[nodiscard]] std::size_t next_tx(std::byte* body, Mac& to);
     [[nodiscard]] bool has_tx() const noexcept {
@@ -321,7 +322,7 @@ private:
     LinksConfig config_;
     Liveness& liveness_;
     Counters& counters_;
-    Prng prng_;
+    seal::Tokens tokens_;
     std::unordered_map<Handle, std::unique_ptr<Ends>> endpoints_;
     std::map<Mac, NodeLinks> nodes_;  ///< ends that are alive, by the peer's node
     mutable std::uint64_t steps_ = 0;

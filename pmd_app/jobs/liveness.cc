@@ -50,15 +50,15 @@ bool RateLimit::take(Nanos now, std::uint32_t per_second, std::size_t most) noex
 }
 
 Liveness::Liveness(const LivenessConfig& config, const Mac& own, std::uint32_t incarnation,
-                   std::uint64_t seed, Counters& counters)
+                   const seal::Seed& seed, Counters& counters)
     : config_(config),
       own_(own),
       incarnation_(incarnation),
       counters_(counters),
-      prng_(seed),
+      tokens_(seed),
       generation_(kFirstGeneration),
       ended_(kEndedMax),
-      ended_at_(seed ^ 0x656e6465U) {
+      ended_at_(seed.number(1)) {
     config_.nodes_max = std::min(config_.nodes_max, kNodesMax);
 }
 
@@ -88,6 +88,11 @@ std::uint32_t Liveness::incarnation_of(const Mac& mac) const noexcept {
     return index == kNoNode ? 0 : nodes_[index & kNodeSlotMask].incarnation;
 }
 
+std::uint64_t Liveness::pings_to(const Mac& mac) const noexcept {
+    const NodeIndex index = find(mac);
+    return index == kNoNode ? 0 : nodes_[index & kNodeSlotMask].number;
+}
+
 Liveness::Node* Liveness::at(const Mac& mac) noexcept {
     const NodeIndex index = find(mac);
     return index == kNoNode ? nullptr : &nodes_[index & kNodeSlotMask];
@@ -115,7 +120,7 @@ bool Liveness::watch(const Mac& mac, std::uint32_t incarnation, Nanos now) {
     node.ranks = 1;
     node.last_heard = now;
     node.last_ping = now - ping_wait();
-    node.token = prng_.next();
+    node.tokens = seal::TokenSeries(tokens_.next_seed());
     by_mac_.insert(by_mac_.begin() + static_cast<std::ptrdiff_t>(place), slot);
     if (sweep_at_ == kNever) sweep_at_ = now + sweep_wait();
     return true;
@@ -252,7 +257,8 @@ void Liveness::answer_expelled(const NodeVerdict& asked, wire::LeaveReason reaso
 bool Liveness::fresh(const wire::NodeView& view, const Mac& source) const noexcept {
     const NodeIndex index = find(source);
     if (index == kNoNode || view.token == wire::kNoToken) return false;
-    return nodes_[index & kNodeSlotMask].token - view.token < kTokensBack;
+    const Node& node = nodes_[index & kNodeSlotMask];
+    return node.tokens.is_recent(view.token, node.number, kTokensBack);
 }
 
 bool Liveness::on_node(const wire::NodeView& view, const Mac& source, Nanos now,
@@ -310,8 +316,7 @@ bool Liveness::next_tx(Mac& destination, wire::NodeBody& body, Nanos now) {
     if (node.asked < kPingsCountMax) ++node.asked;
     node.last_ping = now;
     destination = node.mac;
-    if (++node.token == wire::kNoToken) ++node.token;
-    body = make_body(wire::NodeKind::kPing, incarnation_, node.token);
+    body = make_body(wire::NodeKind::kPing, incarnation_, node.tokens.at(++node.number));
     body.ours = node.ours;
     body.theirs = node.theirs;
     node.ours = node.theirs = 0;

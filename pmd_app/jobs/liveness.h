@@ -33,9 +33,9 @@
 
 #include "base/bounded.h"
 #include "base/counters.h"
-#include "base/prng.h"
 #include "base/tables/keyed_index.h"
 #include "base/units.h"
+#include "seal/tokens.h"
 #include "wire/ids.h"
 #include "wire/job.h"
 
@@ -102,7 +102,7 @@ private:
 class Liveness {
 public:
     Liveness(const LivenessConfig& config, const Mac& own, std::uint32_t incarnation,
-             std::uint64_t seed, Counters& counters);
+             const seal::Seed& seed, Counters& counters);
 
     /// One more live rank at that node; the first starts the watch. False: nodes_max is reached.
     [[nodiscard]] bool watch(const Mac& mac, std::uint32_t incarnation, Nanos now);
@@ -113,6 +113,8 @@ public:
     /// One rank less; the last ends the watch.
     void unwatch(const Mac& mac) noexcept;
     [[nodiscard]] NodeIndex find(const Mac& mac) const noexcept;
+    /// Returns the number of the newest ping to a watched node.
+    [[nodiscard]] std::uint64_t pings_to(const Mac& mac) const noexcept;
     /// Returns the incarnation of a watched node; 0: it is not watched.
     [[nodiscard]] std::uint32_t incarnation_of(const Mac& mac) const noexcept;
     void heard(NodeIndex node, Nanos now) noexcept {
@@ -195,9 +197,9 @@ private:
         Nanos waits_since = 0;  ///< the first ping since it was last heard; 0: none
         Nanos absence = 0;      ///< how long it let one wait, as remembered at absence_at
         Nanos absence_at = 0;
-        std::uint64_t token =
-            0;            ///< token of the newest ping; the last kTokensBack are valid answers
-        Handle ours = 0;  ///< the next ping's questions
+        seal::TokenSeries tokens;  ///< those of the last kTokensBack pings are valid in answers
+        std::uint64_t number = 0;  ///< number of the newest ping
+        Handle ours = 0;           ///< the next ping's questions
         Handle theirs = 0;
         void fields(state::Archive& archive);
     };
@@ -241,7 +243,7 @@ private:
     Mac own_;
     std::uint32_t incarnation_;
     Counters& counters_;
-    Prng prng_;
+    seal::Tokens tokens_;
     std::vector<Node> nodes_;              ///< slots are stable
     std::vector<std::uint32_t> by_mac_;    ///< slots of watched nodes, sorted by MAC
     std::vector<std::uint32_t> free_;      ///< slots

@@ -14,16 +14,16 @@ std::uint64_t number_of_place(std::uint16_t row, std::uint16_t column) noexcept 
 
 }  // namespace
 
-NodeAddresses::NodeAddresses(const Mac& own, std::uint32_t incarnation, std::uint64_t seed,
+NodeAddresses::NodeAddresses(const Mac& own, std::uint32_t incarnation, const seal::Seed& seed,
                              const Liveness& liveness, Counters& counters)
     : own_(own),
       incarnation_(incarnation),
       liveness_(liveness),
       counters_(counters),
-      prng_(seed),
-      by_node_(seed + 1),
-      by_address_(seed + 2),
-      by_place_(seed + 3) {}
+      tokens_(seed),
+      by_node_(seed.number(1)),
+      by_address_(seed.number(2)),
+      by_place_(seed.number(3)) {}
 
 // ---- this node's addresses ----------------------------------------------------------------------
 

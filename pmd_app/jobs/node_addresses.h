@@ -28,10 +28,10 @@
 
 #include "base/bounded.h"
 #include "base/counters.h"
-#include "base/prng.h"
 #include "base/tables/keyed_index.h"
 #include "base/units.h"
 #include "jobs/liveness.h"
+#include "seal/tokens.h"
 #include "wire/job.h"
 #include "wire/node_address.h"
 
@@ -75,7 +75,7 @@ public:
     static constexpr std::size_t kRepliesMax = 256;
 
     /// liveness: says which nodes jobs know. It and counters outlive this.
-    NodeAddresses(const Mac& own, std::uint32_t incarnation, std::uint64_t seed,
+    NodeAddresses(const Mac& own, std::uint32_t incarnation, const seal::Seed& seed,
                   const Liveness& liveness, Counters& counters);
 
     /// Takes this node's links, the first with the node's address; announces them if they changed.
@@ -197,7 +197,7 @@ private:
     std::uint32_t incarnation_;
     const Liveness& liveness_;
     Counters& counters_;
-    Prng prng_;
+    seal::Tokens tokens_;
     AddressList links_;
     std::uint64_t number_ = 0;  ///< the last announcement's
     bool due_ = false;

@@ -40,9 +40,7 @@ void NodeAddresses::ask_no_more(Known& known) noexcept {
 }
 
 bool NodeAddresses::add_question(Known& known, const Mac& to) {
-    Question question{to, prng_.next(), true};
-    if (question.token == wire::kNoToken) ++question.token;
-    return known.questions.push_back(question);
+    return known.questions.push_back(Question{to, tokens_.next(), true});
 }
 
 /// Asks at each address that counts, and each further one that is up and does not count yet. Where

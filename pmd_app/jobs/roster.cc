@@ -50,13 +50,13 @@ void Jobs::Impl::try_complete(JobRecord& record, Nanos now) {
     }
     if (record.by_hand && record.nonce.zero()) {
         for (auto& octet : record.nonce.octets)
-            octet = static_cast<std::uint8_t>(prng.next());
+            octet = static_cast<std::uint8_t>(tokens.next());
         record.nonce.octets[0] |= 1U;  // never all zeros
     }
     settle_attributes(record);
     record.version = publisher.version_max;
     record.first_seq =
-        Seq{config.first_seq_fixed ? config.first_seq : static_cast<std::uint32_t>(prng.next())};
+        Seq{config.first_seq_fixed ? config.first_seq : static_cast<std::uint32_t>(tokens.next())};
     record.world = choose_world(record);
     publisher.roster = ++last_roster;
     std::vector<Mac> macs;
@@ -243,10 +243,12 @@ void Jobs::Impl::on_roster_ack(const wire::JobBodyView& view, const Mac& source,
 void Jobs::Impl::watch_publisher(JobRecord& record, Nanos now) {
     Assembly& assembly = *record.assembly;
     assembly.watched = liveness.watch(assembly.publisher, assembly.peers[0].incarnation, now);
+    index.list_peers(record);
 }
 
 void Jobs::Impl::drop_assembly(JobRecord& record) noexcept {
     if (record.assembly && record.assembly->watched) liveness.unwatch(record.assembly->publisher);
+    index.unlist_peers(record);
     record.assembly.reset();
 }
 
@@ -265,6 +267,7 @@ void Jobs::Impl::form(JobRecord& record, Nanos now) {
         const Mac& of_b = record.roster[b].mac;
         return of_a == of_b ? a < b : of_a < of_b;
     });
+    index.list_peers(record);
     bool room = true;
     for (Rank rank = 0; rank < record.size; ++rank) {
         const urtp::Peer& peer = record.roster[rank];
@@ -427,6 +430,7 @@ void Jobs::Impl::on_commit(const wire::JobBodyView& view, const Mac& source, Nan
         if (!same || !assembly->complete || assembly->refused) continue;
         waiting = true;
         if (record->phase == JobPhase::kForming && !record->locals.empty()) {
+            index.unlist_peers(*record);
             record->roster = std::move(assembly->peers);
             record->nonce = assembly->nonce;
             record->world = assembly->world;

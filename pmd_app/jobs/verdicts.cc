@@ -41,8 +41,13 @@ void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
         case NodeVerdict::Kind::kDead:
         case NodeVerdict::Kind::kRestarted:
         case NodeVerdict::Kind::kGone:
-        case NodeVerdict::Kind::kExpelled:
-            return end_ranks(verdict, now);
+        case NodeVerdict::Kind::kExpelled: {
+            links.on_verdict(verdict, now);
+            const std::vector<JobRecord*> touched = records_of(verdict);
+            for (JobRecord* record : touched)
+                end_ranks(*record, verdict, now);
+            return settle(touched, now);
+        }
         case NodeVerdict::Kind::kSaysGone:
         case NodeVerdict::Kind::kSaysExpelled:
             return on_hint(verdict, now);
@@ -51,14 +56,32 @@ void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
     }
 }
 
+/// Returns the records in which ranks may end.
+std::vector<JobRecord*> Jobs::Impl::records_of(const NodeVerdict& verdict) {
+    std::span<JobRecord* const> found;
+    JobRecord* const own = index.of_endpoint(verdict.ours);
+    if (verdict.kind == NodeVerdict::Kind::kExpelled) {
+        if (own != nullptr) found = std::span(&own, 1);
+    } else if (verdict.kind == NodeVerdict::Kind::kGone) {
+        found = index.with_peer(verdict.mac, verdict.theirs);
+    } else {
+        found = index.at_node(verdict.mac);
+    }
+    visited += found.size();
+    return {found.begin(), found.end()};
+}
+
 /// A hint proves nothing. A claim whose endpoint is gone is not repeated, and lapses.
 void Jobs::Impl::on_hint(const NodeVerdict& verdict, Nanos now) {
     if (verdict.theirs != 0 && links.has_peer(verdict.mac, verdict.theirs))
         liveness.doubt(verdict.mac, 0, verdict.theirs, now);
-    const bool may_ask = liveness.may_doubt(verdict.mac, now);
-    for (const auto& record : records) {
-        if (record->phase == JobPhase::kForming || !may_ask) continue;
-        if (verdict.ours != 0 && record->local_endpoint(verdict.ours) == nullptr) continue;
+    if (!liveness.may_doubt(verdict.mac, now)) return;
+    JobRecord* const own = index.of_endpoint(verdict.ours);
+    const auto about = verdict.ours == 0 ? index.with_peer(verdict.mac, verdict.theirs)
+                       : own != nullptr  ? std::span(&own, 1)
+                                         : std::span<JobRecord* const>{};
+    for (const JobRecord* record : about) {
+        if (record->phase == JobPhase::kForming) continue;
         if (record->living_at(verdict.mac, verdict.theirs) == kNoRank) continue;
         if (verdict.reason == wire::LeaveReason::kExcluded &&
             record->is_excluded(verdict.ours, verdict.mac))
@@ -96,44 +119,38 @@ bool ends_publisher(const JobRecord& record, const NodeVerdict& verdict) noexcep
 
 }  // namespace
 
-void Jobs::Impl::end_ranks(const NodeVerdict& verdict, Nanos now) {
-    links.on_verdict(verdict, now);
-    for (const auto& record : records) {
-        if (record->phase == JobPhase::kForming && ends_publisher(*record, verdict)) {
-            publisher_gone(*record, Err::kPeerDied);
-            continue;
+void Jobs::Impl::end_ranks(JobRecord& record, const NodeVerdict& verdict, Nanos now) {
+    if (record.phase == JobPhase::kForming && ends_publisher(record, verdict))
+        return publisher_gone(record, Err::kPeerDied);
+    if (record.phase != JobPhase::kFormed && record.phase != JobPhase::kEnding) return;
+    if (verdict.kind == NodeVerdict::Kind::kDead) {
+        if (!waits_longer(record, verdict)) node_died(record, verdict.mac, kNoRank, now);
+        return;
+    }
+    if (verdict.kind == NodeVerdict::Kind::kExpelled &&
+        verdict.reason == wire::LeaveReason::kExcluded) {
+        const Rank there = record.living_at(verdict.mac, 0);
+        if (there != kNoRank && record.roster[there].incarnation == verdict.incarnation)
+            excluded(record, verdict.ours, verdict.mac);
+        return;
+    }
+    for (const Rank rank : record.ranks_at(verdict.mac)) {
+        const urtp::Peer& peer = record.roster[rank];
+        const bool same_life = peer.incarnation == verdict.incarnation;
+        auto kind = JobEventKind::kPeerDied;
+        if (record.gone[rank]) continue;
+        if (verdict.kind == NodeVerdict::Kind::kRestarted) {
+            if (same_life) continue;
+        } else if (verdict.kind == NodeVerdict::Kind::kExpelled) {
+            if (!same_life) continue;
+            counters.add(Counter::expelled);
+        } else {
+            if (peer.handle != verdict.theirs) continue;
+            const bool left = same_life && verdict.reason == wire::LeaveReason::kLeft;
+            if (left) kind = JobEventKind::kPeerLeft;
         }
-        if (record->phase != JobPhase::kFormed && record->phase != JobPhase::kEnding) continue;
-        if (verdict.kind == NodeVerdict::Kind::kDead) {
-            if (!waits_longer(*record, verdict)) node_died(*record, verdict.mac, kNoRank, now);
-            continue;
-        }
-        if (verdict.kind == NodeVerdict::Kind::kExpelled &&
-            verdict.reason == wire::LeaveReason::kExcluded) {
-            const Rank there = record->living_at(verdict.mac, 0);
-            if (there != kNoRank && record->roster[there].incarnation == verdict.incarnation &&
-                record->local_endpoint(verdict.ours) != nullptr)
-                excluded(*record, verdict.ours, verdict.mac);
-            continue;
-        }
-        for (const Rank rank : record->ranks_at(verdict.mac)) {
-            const urtp::Peer& peer = record->roster[rank];
-            const bool same_life = peer.incarnation == verdict.incarnation;
-            auto kind = JobEventKind::kPeerDied;
-            if (record->gone[rank]) continue;
-            if (verdict.kind == NodeVerdict::Kind::kRestarted) {
-                if (same_life) continue;
-            } else if (verdict.kind == NodeVerdict::Kind::kExpelled) {
-                if (!same_life || record->local_endpoint(verdict.ours) == nullptr) continue;
-                counters.add(Counter::expelled);
-            } else {
-                if (peer.handle != verdict.theirs) continue;
-                const bool left = same_life && verdict.reason == wire::LeaveReason::kLeft;
-                if (left) kind = JobEventKind::kPeerLeft;
-            }
-            if (kind == JobEventKind::kPeerDied) counters.add(Counter::peers_dead);
-            peer_gone(*record, rank, kind, now);
-        }
+        if (kind == JobEventKind::kPeerDied) counters.add(Counter::peers_dead);
+        peer_gone(record, rank, kind, now);
     }
 }
 
@@ -161,24 +178,21 @@ void Jobs::Impl::exclude(JobRecord& record, Rank rank, Nanos now) {
 
 /// Sends a hint to one excluded rank at a node that asks: it may not know yet, and be still.
 void Jobs::Impl::remind_excluded(const NodeVerdict& asked, Nanos now) {
-    for (const auto& record : records) {
-        if (record->excluded.empty()) continue;
-        const Rank rank = record->excluded[asked.token % record->excluded.size()];
-        const urtp::Peer& peer = record->roster[rank];
-        if (peer.mac != asked.mac || peer.incarnation != asked.incarnation) continue;
-        return liveness.held_for_dead(peer.mac, peer.handle, wire::LeaveReason::kExcluded, now);
-    }
+    const std::span<const ExcludedRank> excluded = index.excluded_at(asked.mac);
+    if (excluded.empty()) return;
+    const auto& [record, rank] = excluded[asked.token % excluded.size()];
+    const urtp::Peer& peer = record->roster[rank];
+    if (peer.incarnation != asked.incarnation) return;
+    liveness.held_for_dead(peer.mac, peer.handle, wire::LeaveReason::kExcluded, now);
 }
 
 void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
     bool expelled = false;
     auto reason = wire::LeaveReason{};
-    bool here = asked.ours == 0 || links.has(asked.ours);
-    for (const auto& record : records) {
-        here = here || record->local_endpoint(asked.ours) != nullptr;
-        if (asked.theirs == 0 || record->phase != JobPhase::kFormed || record->locals.empty()) {
-            continue;
-        }
+    const bool here =
+        asked.ours == 0 || links.has(asked.ours) || index.of_endpoint(asked.ours) != nullptr;
+    for (const JobRecord* record : index.with_peer(asked.mac, asked.theirs)) {
+        if (record->phase != JobPhase::kFormed || record->locals.empty()) continue;
         for (const Rank rank : record->ranks_at(asked.mac)) {
             const urtp::Peer& peer = record->roster[rank];
             if (peer.handle != asked.theirs || peer.incarnation != asked.incarnation) continue;
@@ -192,37 +206,45 @@ void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
     remind_excluded(asked, now);
 }
 
+namespace {
+
+/// Records that are looked at for a question; later pings begin with others.
+constexpr std::size_t kQuestionTries = 8;
+
+/// Asks about a rank here and one there, in turn. False: none of the node lives.
+bool put_question(const JobRecord& record, const Mac& mac, std::uint64_t turn,
+                  wire::NodeBody& ping) {
+    if (record.locals.empty()) return false;
+    Handle theirs = 0;
+    if (record.phase == JobPhase::kForming) {
+        theirs = record.assembly->peers[0].handle;  // of the publisher, which it watches
+    } else if (record.phase == JobPhase::kFormed && record.living_at(mac, 0) != kNoRank) {
+        const std::span<const Rank> there = record.ranks_at(mac);
+        std::size_t at = turn % there.size();
+        while (record.gone[there[at]])
+            at = (at + 1) % there.size();
+        theirs = record.roster[there[at]].handle;
+    } else {
+        return false;
+    }
+    ping.ours = record.locals[turn % record.locals.size()].endpoint;
+    ping.theirs = theirs;
+    return true;
+}
+
+}  // namespace
+
 void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) {
     if (ping.ours != 0 || ping.theirs != 0) return;
-    const auto publishes = [&](const JobRecord& record) {
-        return record.phase == JobPhase::kForming && record.assembly && record.assembly->watched &&
-               record.assembly->publisher == mac;
-    };
-    const auto shares = [&](const std::unique_ptr<JobRecord>& record) {
-        if (record->locals.empty()) return false;
-        return publishes(*record) ||
-               (record->phase == JobPhase::kFormed && record->living_at(mac, 0) != kNoRank);
-    };
-    const auto sharing = std::count_if(records.begin(), records.end(), shares);
+    std::uint64_t turn = liveness.pings_to(mac);
+    const std::span<JobRecord* const> sharing = index.at_node(mac);
     // Jobs and links have the questions to a node in turn.
-    if ((sharing == 0 || ping.token % 2 == 0) && links.question(mac, ping)) return;
-    if (sharing == 0) return;
-    std::uint64_t turn = ping.token;  // goes up by one with each ping
-    auto skip = static_cast<std::ptrdiff_t>(turn % static_cast<std::uint64_t>(sharing));
-    turn /= static_cast<std::uint64_t>(sharing);
-    for (const auto& record : records) {
-        if (!shares(record) || skip-- > 0) continue;
-        ping.ours = record->locals[turn % record->locals.size()].endpoint;
-        if (publishes(*record)) {
-            ping.theirs = record->assembly->peers[0].handle;
-            return;
-        }
-        const std::span<const Rank> there = record->ranks_at(mac);
-        std::size_t at = turn % there.size();
-        while (record->gone[there[at]])
-            at = (at + 1) % there.size();
-        ping.theirs = record->roster[there[at]].handle;
-        return;
+    if ((sharing.empty() || turn % 2 == 0) && links.question(mac, ping)) return;
+    if (links.has_links(mac)) turn /= 2;
+    for (std::size_t n = 0; n < std::min(sharing.size(), kQuestionTries); ++n) {
+        ++visited;
+        const std::uint64_t at = turn + n;
+        if (put_question(*sharing[at % sharing.size()], mac, at / sharing.size(), ping)) return;
     }
 }
 

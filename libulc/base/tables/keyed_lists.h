@@ -63,10 +63,14 @@ public:
 
     /// Returns the values of the key. Valid until the next change.
     [[nodiscard]] std::span<const Value> find(std::uint64_t key) const noexcept {
+        const std::span<const Value> values = all(key);
+        steps_ += values.size();
+        return values;
+    }
+    /// Returns the same for a caller that visits few of them. No step is counted for them.
+    [[nodiscard]] std::span<const Value> all(std::uint64_t key) const noexcept {
         const std::uint32_t at = index_.find(key);
-        if (at == KeyedIndex::kNone) return {};
-        steps_ += lists_[at].size();
-        return lists_[at];
+        return at == KeyedIndex::kNone ? std::span<const Value>{} : lists_[at];
     }
     void add(std::uint64_t key, const Value& value) {
         std::uint32_t at = index_.find(key);

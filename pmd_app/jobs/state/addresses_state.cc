@@ -32,10 +32,11 @@ void NodeAddresses::Known::fields(state::Archive& archive) {
 }
 
 void NodeAddresses::fields(state::Archive& archive) {
-    ULC_STATE(archive, NodeAddresses, 2,
-              (incarnation_, prng_, links_, number_, due_, sent_at_, repeat_at_, sweep_at_, known_,
-               free_, asking_, ask_at_, probes_, replies_, strangers_, replies_limit_, changes_),
-              (own_, liveness_, counters_, by_node_, by_address_, by_place_));
+    ULC_STATE(
+        archive, NodeAddresses, 3,
+        (incarnation_, tokens_, links_, number_, due_, sent_at_, repeat_at_, sweep_at_, known_,
+         free_, asking_, ask_at_, probes_, replies_, strangers_, replies_limit_, changes_),
+        (own_, liveness_, counters_, by_node_, by_address_, by_place_));
     if (archive.exporting() || !archive.ok()) return;
     if (archive.require(is_whole(), "the addresses of nodes contradict each other")) index_all();
 }

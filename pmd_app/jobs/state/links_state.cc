@@ -69,9 +69,9 @@ void Links::fields(state::Archive& archive) {
         for (const NodeLink& link : there)
             by_node.back().second.push_back(link.ref);
     }
-    ULC_STATE(archive, Links, 2,
-              (prng_, due_, local_due_, local_answers_, waiting_, events_, answers_, answers_limit_,
-               lookups_, lookups_limit_, turn_, timer_),
+    ULC_STATE(archive, Links, 3,
+              (tokens_, due_, local_due_, local_answers_, waiting_, events_, answers_,
+               answers_limit_, lookups_, lookups_limit_, turn_, timer_),
               (config_, liveness_, counters_, endpoints_, nodes_, steps_, published_, lookups_due_,
                closing_));
     archive.values(config_.incarnation, by_node);

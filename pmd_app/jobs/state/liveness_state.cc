@@ -13,11 +13,11 @@ void RateLimit::fields(state::Archive& archive) {
 }
 
 void Liveness::Node::fields(state::Archive& archive) {
-    ULC_STATE(
-        archive, Liveness::Node, 4,
-        (index, mac, ping_due, pings, asked, incarnation, ranks, last_heard, last_ping, asked_since,
-         excused, excused_at, reported, waits_since, absence, absence_at, token, ours, theirs),
-        ());
+    ULC_STATE(archive, Liveness::Node, 5,
+              (index, mac, ping_due, pings, asked, incarnation, ranks, last_heard, last_ping,
+               asked_since, excused, excused_at, reported, waits_since, absence, absence_at, tokens,
+               number, ours, theirs),
+              ());
 }
 
 void Liveness::Ended::fields(state::Archive& archive) {
@@ -30,9 +30,9 @@ void Liveness::Answer::fields(state::Archive& archive) {
 
 void Liveness::fields(state::Archive& archive) {
     const std::size_t ends = ended_.size();
-    ULC_STATE(archive, Liveness, 3,
-              (incarnation_, prng_, nodes_, by_mac_, free_, ping_due_, dead_, generation_, answers_,
-               strangers_, strangers_limit_, hints_limit_, ended_, ended_next_, sweep_at_,
+    ULC_STATE(archive, Liveness, 4,
+              (incarnation_, tokens_, nodes_, by_mac_, free_, ping_due_, dead_, generation_,
+               answers_, strangers_, strangers_limit_, hints_limit_, ended_, ended_next_, sweep_at_,
                announcements_, own_absence_, own_absence_at_),
               (config_, own_, counters_, ended_at_));
     if (archive.exporting()) return;

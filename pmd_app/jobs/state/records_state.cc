@@ -128,8 +128,8 @@ void JobEvent::fields(state::Archive& archive) {
 
 void Jobs::Impl::fields(state::Archive& archive) {
     ULC_STATE(
-        archive, Jobs::Impl, 2,
-        (prng, records, hurry_full_at, events, rejects, commit_answers, commit_limit, ended_jobs,
+        archive, Jobs::Impl, 3,
+        (tokens, records, hurry_full_at, events, rejects, commit_answers, commit_limit, ended_jobs,
          ended_next, last_id, last_roster, timer, rejects_left, tx_hint),
         (config, attributes, counters, liveness, addresses, links, index, gone_hint, visited));
     archive.values(config.incarnation, attributes.mtu, attributes.links);

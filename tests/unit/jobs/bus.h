@@ -82,7 +82,7 @@ public:
     /// Simulates that the engine dies and another one starts at the same address.
     void restart(BusNode& node) {
         node.config.incarnation += 5000;
-        node.config.seed += 1;
+        node.config.seed = node.config.seed.of(1);
         node.events.clear();
         node.link_events.clear();
         node.jobs = std::make_unique<Jobs>(node.config, node.counters);

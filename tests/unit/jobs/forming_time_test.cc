@@ -29,6 +29,21 @@ TEST(JobsForming, deadlines_say_who_is_missing) {
     EXPECT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(20) && bus.node(1).formed(21); }));
 }
 
+// The rate at which a user may begin jobs rests on this (THREAT_MODEL).
+TEST(JobsForming, a_short_job_of_two_nodes_costs_at_most_24_frames) {
+    JobBus bus(5);
+    for (unsigned n = 0; n < 2; ++n) {
+        bus.add(n);
+        bus.must_join(bus.node(n), static_cast<Rank>(n), 2, 10 + n);
+    }
+    ASSERT_TRUE(bus.run(kSecond, [&] { return bus.node(0).formed(10) && bus.node(1).formed(11); }));
+    for (unsigned n = 0; n < 2; ++n)
+        bus.leave(bus.node(n), 10 + n, wire::LeaveReason::kLeft);
+    bus.run(kSecond);
+    EXPECT_LE(bus.frames_sent(), 24U);
+    EXPECT_TRUE(bus.node(0).jobs->drained() && bus.node(1).jobs->drained());
+}
+
 // J-16
 TEST(JobsForming, a_claimant_that_died_before_forming_is_replaced) {
     JobBus bus(6);

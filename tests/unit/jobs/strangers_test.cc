@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The work for frames of strangers does not grow with the jobs and links of an engine. It is
-// counted in places of tables and records that were visited.
+// The work for frames of strangers, and for questions and hints of peers, does not grow with the
+// jobs and links of an engine. It is counted in places of tables and records that were visited.
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "tests/unit/jobs/linked.h"
 #include "wire/job_key.h"
@@ -162,6 +164,112 @@ TEST_F(Strangers, frames_with_our_address_cost_the_same_whatever_jobs_there_are)
         });
         EXPECT_LT(steps, kStepsMax) << known;
     }
+}
+
+/// A node with 512 jobs whose rank 0 is at one other node.
+class Peers : public ::testing::Test {
+protected:
+    static constexpr Handle kTheirs = 10'000;
+    static constexpr unsigned kQuestions = 2 * kJobs;
+
+    Peers() {
+        for (unsigned n = 0; n < 2; ++n) {
+            JobsConfig config;
+            config.mac = mac_of(n);
+            config.incarnation = 1000 + n;
+            config.seed = 0x5eed + n;
+            config.jobs_max = kJobs;
+            bus.add(n, config);
+        }
+        for (unsigned n = 0; n < kJobs; ++n) {
+            const std::string name = "job" + std::to_string(n);
+            bus.must_join(bus.node(1), Rank{0}, std::uint16_t{2}, kTheirs + n, name);
+            bus.must_join(bus.node(0), Rank{1}, std::uint16_t{2}, kEndpoint + n, name);
+            ULC_CHECK(bus.run(kSecond, [&] { return bus.node(0).formed(kEndpoint + n); }));
+        }
+        bus.run(kSecond);
+    }
+    /// Returns the places that a NODE frame of the peer and the answer to it have visited.
+    template <typename Make>
+    double steps_of(const Make& make) {
+        Jobs& jobs = *bus.node(0).jobs;
+        std::byte frame[2000];
+        const std::uint64_t before = jobs.steps();
+        for (unsigned n = 0; n < kQuestions; ++n) {
+            const wire::NodeBody body = make(n);
+            bus.inject(bus.node(0), mac_of(1), wire::FrameType::kNode,
+                       std::as_bytes(std::span(&body, 1)));
+            while (jobs.next_tx(frame, sizeof frame, bus.now) > 0) {
+            }
+            bus.now += 100 * kMicrosecond;
+        }
+        return static_cast<double>(jobs.steps() - before) / kQuestions;
+    }
+    static wire::NodeBody body_of(wire::NodeKind kind, unsigned n, Handle ours, Handle theirs) {
+        wire::NodeBody body{};
+        body.kind = kind;
+        body.incarnation = 1001;
+        body.token = kind == wire::NodeKind::kPing ? n + 1 : wire::kNoToken;
+        body.ours = ours;
+        body.theirs = theirs;
+        if (kind == wire::NodeKind::kGone) body.reason = wire::LeaveReason::kDied;
+        return body;
+    }
+    JobBus bus{1};
+};
+
+// The peer's endpoints are known, unknown, or not named; so are those here.
+TEST_F(Peers, questions_cost_the_same_whatever_jobs_the_nodes_share) {
+    for (const Handle theirs : {kTheirs, Handle{0}, Handle{4711}}) {
+        for (const Handle ours : {kEndpoint, Handle{0}, Handle{4711}}) {
+            const double steps = steps_of([&](unsigned n) {
+                return body_of(wire::NodeKind::kPing, n,
+                               theirs == kTheirs ? theirs + n % kJobs : theirs,
+                               ours == kEndpoint ? ours + n % kJobs : ours);
+            });
+            EXPECT_LT(steps, kStepsMax) << theirs << " " << ours;
+        }
+    }
+}
+
+TEST_F(Peers, hints_cost_the_same_whatever_jobs_the_nodes_share) {
+    for (const unsigned known : {0U, 4711U}) {
+        EXPECT_LT(steps_of([&](unsigned n) {
+                      return body_of(wire::NodeKind::kGone, n, kTheirs + known + n % kJobs, 0);
+                  }),
+                  kStepsMax);
+        EXPECT_LT(steps_of([&](unsigned n) {
+                      return body_of(wire::NodeKind::kExpelled, n, 0,
+                                     kEndpoint + known + n % kJobs);
+                  }),
+                  kStepsMax);
+    }
+    // Another incarnation makes this engine ask, once in a millisecond.
+    EXPECT_LT(steps_of([&](unsigned n) {
+                  wire::NodeBody body = body_of(wire::NodeKind::kPing, n, 0, 0);
+                  body.incarnation = 5;
+                  return body;
+              }),
+              kStepsMax);
+    for (const JobEvent& event : bus.node(0).events)
+        EXPECT_EQ(event.kind, JobEventKind::kFormed);
+}
+
+// N-7
+TEST_F(Peers, are_asked_about_each_job_in_turn) {
+    bus.logs = true;
+    bus.run(1200 * kSecond, [&] { return bus.log.size() > 16 * kJobs; });
+    std::set<Handle> asked;
+    for (const auto& frame : bus.log) {
+        wire::FrameView view;
+        wire::NodeView node;
+        ASSERT_EQ(wire::parse(frame.data(), frame.size(), wire::kEtherTypeDefault, view),
+                  Counter::kCount);
+        if (view.type == wire::FrameType::kNode && view.source == mac_of(0) &&
+            wire::parse_node(view.body, view.length, node) && node.kind == wire::NodeKind::kPing)
+            asked.insert(node.ours);
+    }
+    EXPECT_EQ(asked.size(), kJobs);
 }
 
 class Ended : public Strangers {
