@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "engine/accounts.h"
 #include "jobs/jobs.h"
+#include "seal/tokens.h"
 #include "urtp/params.h"
 #include "wire/header.h"
 
@@ -38,8 +39,7 @@ struct EngineConfig {
     /// Puts a CRC32C in every frame, and drops frames without: for wires without a frame check
     /// sequence. The same for all engines of a wire.
     bool crc = false;
-    std::uint64_t seed =
-        1;  ///< seed of handles, incarnation, handshakes; the daemon uses true randomness
+    seal::Seed seed = 1;  ///< for handles, incarnation, tokens; a daemon has one of the kernel
 
     std::uint16_t endpoints_max = 64;  ///< ≤ 4096
     std::uint32_t groups_max = 1024;   ///< groups of each net, over all endpoints

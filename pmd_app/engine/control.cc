@@ -274,7 +274,7 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.mtu_sure = ends ? wire::kMtuMin : config.mtu;
     config.ether_type = core.config.ether_type;
     config.crc = core.config.crc;
-    config.seed = core.prng.next();
+    config.seed = core.tokens.next();
     config.node_context = &endpoint;
     config.node_silent = [](const void* context, Rank rank, Nanos now) {
         const auto& own = *static_cast<const Endpoint*>(context);

@@ -18,7 +18,6 @@
 
 #include "abi/region.h"
 #include "base/counters.h"
-#include "base/prng.h"
 #include "endpoint/offload.h"
 #include "endpoint/outlet.h"
 #include "endpoint/reports.h"
@@ -205,7 +204,7 @@ struct Refusals {
 
 /// One wire and everything on it. Its jobs and endpoints keep its address.
 struct Net {
-    Net(const EngineConfig& config, const Port& port, std::uint32_t index, Prng& prng,
+    Net(const EngineConfig& config, const Port& port, std::uint32_t index, seal::Tokens& tokens,
         Counters& counters);
     Net(const Net&) = delete;
     Net& operator=(const Net&) = delete;
@@ -252,7 +251,7 @@ struct Net {
     /// Puts a BondPort around a port of one link, which sends to all links of a node then.
     void wrap_port();
     /// Begins with no job, under the port's present address: the net has neither jobs nor links.
-    void begin_jobs(const EngineConfig& config, Prng& prng, Counters& counters) noexcept;
+    void begin_jobs(const EngineConfig& config, seal::Tokens& tokens, Counters& counters) noexcept;
     /// Returns the most by which frames of one sender among these nodes overtake each other.
     /// has_bonds: a node among them may have several links.
     [[nodiscard]] Nanos reorder_wait(std::span<const urtp::Peer> roster, bool has_bonds) const;
@@ -280,7 +279,7 @@ struct Core {
     EngineConfig config;
     std::unique_ptr<Counters> own_counters;
     Counters& counters;
-    Prng prng;
+    seal::Tokens tokens;
     Accounts accounts;
     std::vector<std::unique_ptr<Net>> nets;
     std::vector<std::unique_ptr<Endpoint>> table;  ///< by handle index

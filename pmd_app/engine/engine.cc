@@ -17,7 +17,7 @@ constexpr Nanos kClientPatience = kMillisecond;  ///< between looks at a client 
 constexpr std::uint32_t kFirstTicket = 0U - 1024U;
 constexpr std::uint32_t kGenerationMask = (1U << (31 - kHandleIndexBits)) - 1;
 
-jobs::JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng& prng,
+jobs::JobsConfig jobs_config(const EngineConfig& config, const Port& port, seal::Tokens& tokens,
                              GroupTable* groups) {
     jobs::JobsConfig jobs = config.jobs;
     jobs.mac = port.info.mac;
@@ -26,8 +26,8 @@ jobs::JobsConfig jobs_config(const EngineConfig& config, const Port& port, Prng&
     jobs.ether_type = config.ether_type;
     jobs.crc = config.crc;
     jobs.user_share = config.accounts.user_share;
-    jobs.incarnation = static_cast<std::uint32_t>(prng.next()) | 1U;
-    jobs.seed = prng.next();
+    jobs.incarnation = static_cast<std::uint32_t>(tokens.next()) | 1U;
+    jobs.seed = tokens.next_seed();
     jobs.group_in_use = [](void* context, GroupHandle handle) {
         return static_cast<GroupTable*>(context)->find(handle) != nullptr;
     };
@@ -81,14 +81,14 @@ std::uint32_t frames_to_receive(const Port& port) {
 
 }  // namespace
 
-Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_index, Prng& prng,
-         Counters& counters)
+Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_index,
+         seal::Tokens& tokens, Counters& counters)
     : port(at_present(its_port)),
       departures{.next = kFirstTicket, .left = kFirstTicket},
       transmitter(its_port, departures, counters),
       groups(config.groups_max, config.endpoints_max),
       filter(its_port.info.multicast_filters),
-      jobs(jobs_config(config, port, prng, &groups), counters),
+      jobs(jobs_config(config, port, tokens, &groups), counters),
       index(its_index),
       ether_type(config.ether_type),
       send_frames_all(its_port.pool.available(its_port.pool.context)),
@@ -99,9 +99,10 @@ Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_ind
       mtu_usable(its_port.info.mtu),
       mac_seen(port.info.mac) {}
 
-void Net::begin_jobs(const EngineConfig& config, Prng& prng, Counters& counters) noexcept {
+void Net::begin_jobs(const EngineConfig& config, seal::Tokens& tokens,
+                     Counters& counters) noexcept {
     std::destroy_at(&jobs);
-    std::construct_at(&jobs, jobs_config(config, port, prng, &groups), counters);
+    std::construct_at(&jobs, jobs_config(config, port, tokens, &groups), counters);
 }
 
 void Net::wrap_port() {
@@ -147,7 +148,7 @@ Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
     : config(engine_config),
       own_counters(engine_config.counters == nullptr ? std::make_unique<Counters>() : nullptr),
       counters(engine_config.counters == nullptr ? *own_counters : *engine_config.counters),
-      prng(engine_config.seed),
+      tokens(engine_config.seed),
       accounts(engine_config.accounts, engine_config.endpoints_max, engine_config.groups_max,
                static_cast<std::uint32_t>(ports.size())),
       table(engine_config.endpoints_max),
@@ -157,9 +158,9 @@ Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
     ULC_CHECK(!ports.empty() && ports.size() <= kNetsMax);
     for (const Port& port : ports)
         nets.push_back(std::make_unique<Net>(config, port, static_cast<std::uint32_t>(nets.size()),
-                                             prng, counters));
+                                             tokens, counters));
     for (auto& generation : generations)
-        generation = static_cast<std::uint32_t>(prng.next()) & kGenerationMask;
+        generation = static_cast<std::uint32_t>(tokens.next()) & kGenerationMask;
     active.reserve(engine_config.endpoints_max);
 }
 

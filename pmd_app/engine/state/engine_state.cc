@@ -336,8 +336,8 @@ private:
 }  // namespace
 
 void Core::fields(state::Archive& archive) {
-    ULC_STATE(archive, Core, 1,
-              (prng, generations, next_index, turn, user_turn, now, beats, moved, quiet_until,
+    ULC_STATE(archive, Core, 2,
+              (tokens, generations, next_index, turn, user_turn, now, beats, moved, quiet_until,
                still_rounds, looks_turn_after, stopping),
               (config, own_counters, counters, accounts, nets, table, active, ranks_scratch,
                seen_scratch, job_event, looks, looks_from, looks_to, offloading));
