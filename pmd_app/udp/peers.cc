@@ -16,11 +16,10 @@ bool is_group(const Mac& mac) noexcept { return (mac.octets[0] & 1U) != 0; }
 
 Peers::Peers(const PeersConfig& config)
     : config_(config),
-      prng_(config.seed),
-      secret_(prng_.next()),
-      token_key_{prng_.next(), prng_.next()},
-      by_address_(prng_.next()),
-      by_name_(prng_.next()) {
+      tokens_(config.seed),
+      secret_(config.seed.number(1)),
+      by_address_(config.seed.number(2)),
+      by_name_(config.seed.number(3)) {
     ULC_CHECK(config.own != Mac{} && !is_group(config.own));
 }
 
@@ -177,26 +176,12 @@ std::string Peers::unanswered() const {
 
 // ---- questions ----------------------------------------------------------------------------------
 
-/// Returns a token that no one predicts from others (SipHash). The generator's numbers show it.
-std::uint64_t Peers::new_token() noexcept {
-    static_assert(sizeof token_key_ == crypto_shorthash_KEYBYTES);
-    static_assert(crypto_shorthash_BYTES == sizeof(std::uint64_t));
-    std::uint64_t token = kHint;
-    while (token == kHint) {
-        ++tokens_;
-        (void)crypto_shorthash(reinterpret_cast<unsigned char*>(&token),
-                               reinterpret_cast<const unsigned char*>(&tokens_), sizeof tokens_,
-                               reinterpret_cast<const unsigned char*>(token_key_.data()));
-    }
-    return token;
-}
-
 /// A question has a fresh token, and an answer to an earlier one proves nothing. secret: by which
 /// it is proved.
 void Peers::ask(Peer& peer, std::size_t secret, Nanos now) {
     peer.next = now + kAskAgain;
     if (queue_.size() >= kQueueMax) return;
-    peer.token = new_token();
+    peer.token = tokens_.next();
     peer.asked = now;
     Nanos wait = kRefresh;
     // Others may have forged a word of this address, so it gets a question a second (I-8).

@@ -31,10 +31,10 @@
 #include <string>
 #include <vector>
 
-#include "base/prng.h"
 #include "base/tables/keyed_index.h"
 #include "base/units.h"
 #include "seal/keys.h"
+#include "seal/tokens.h"
 #include "udp/address.h"
 #include "udp/datagram.h"
 #include "wire/ids.h"
@@ -42,8 +42,8 @@
 namespace ulc::udp {
 
 struct PeersConfig {
-    Mac own;                 ///< this node's name
-    std::uint64_t seed = 0;  ///< random bits, for tokens and tables
+    Mac own;          ///< this node's name
+    seal::Seed seed;  ///< for tokens and tables
     /// nullptr: the net is open. It outlives this. While it has no secret no node is found.
     seal::Keyring* ring = nullptr;
     std::size_t datagram_max = 0;  ///< octets of the longest one; 0: paths are not tried
@@ -166,7 +166,6 @@ private:
         Nanos at = -kNever / 2;
     };
 
-    [[nodiscard]] std::uint64_t new_token() noexcept;
     [[nodiscard]] std::uint64_t key_of(const Address& address) const noexcept;
     [[nodiscard]] std::uint32_t at(const Address& address) const noexcept;
     std::uint32_t insert(const Address& address, Nanos now);
@@ -195,10 +194,8 @@ private:
     [[nodiscard]] std::size_t put_welcome(const Answer& answer, std::byte* body) const;
 
     PeersConfig config_;
-    Prng prng_;
+    seal::Tokens tokens_;
     std::uint64_t secret_;
-    std::array<std::uint64_t, 2> token_key_;
-    std::uint64_t tokens_ = 0;
     std::vector<Peer> peers_;  ///< slots are stable
     std::vector<std::uint32_t> free_;
     std::vector<std::uint32_t> used_;       ///< slots in use

@@ -10,7 +10,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/prng.h"
 
 namespace ulc::udp {
 namespace {
@@ -23,9 +22,8 @@ constexpr unsigned kDatagramsPerLook = 64;     ///< those that are no frames, of
 constexpr unsigned kMessagesPerLook = 16;      ///< messages that one look for a frame takes
 constexpr std::uint32_t kAskFrames = 8;        ///< sent, before the kernel is asked what waits
 
-/// Returns a name of 46 random bits.
-Mac random_name(Prng& prng) noexcept {
-    const std::uint64_t bits = prng.next();
+/// Returns a name of 46 bits.
+Mac name_of(std::uint64_t bits) noexcept {
     Mac name;
     std::memcpy(name.octets.data(), &bits, name.octets.size());
     name.octets[0] = static_cast<std::uint8_t>((name.octets[0] & 0xfcU) | 2U);
@@ -33,8 +31,7 @@ Mac random_name(Prng& prng) noexcept {
 }
 
 PeersConfig peers_config(const PortOptions& options) {
-    Prng prng(options.seed);
-    return {random_name(prng), prng.next()};
+    return {name_of(options.seed.number(0)), options.seed};
 }
 
 /// Makes the ring of a net that is not open. Errors: kInvalid.

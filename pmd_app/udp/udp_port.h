@@ -36,7 +36,7 @@ struct PortOptions {
     std::uint16_t mtu = 0;
     std::uint16_t ether_type = 0x88B5;
     std::uint32_t segments = 4096;  ///< frames that senders may hold, and receivers
-    std::uint64_t seed = 0;         ///< random bits, for the name, tokens and tables
+    seal::Seed seed;                ///< for the name, tokens and tables
     bool takes_secrets = false;     ///< without key=, add_secret() names the first one
 };
 
