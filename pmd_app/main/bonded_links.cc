@@ -46,7 +46,7 @@ void listen(std::span<const Port> links, std::size_t at, std::uint16_t ether_typ
 }  // namespace
 
 Err check_links(std::span<const Port> links, const std::string& net, std::uint16_t ether_type,
-                std::uint64_t seed, std::string& why) {
+                const seal::Seed& seed, std::string& why) {
     ULC_CHECK(links.size() <= kNodeLinksMax);
     for (std::size_t n = 1; n < links.size(); ++n) {
         const PortInfo& first = links[0].info;
@@ -73,7 +73,7 @@ Err check_links(std::span<const Port> links, const std::string& net, std::uint16
                 if (from != to && !heard[to][from]) return true;
         return false;
     };
-    const std::uint32_t life = static_cast<std::uint32_t>(seed) | 1U;
+    const std::uint32_t life = static_cast<std::uint32_t>(seed.number(0)) | 1U;
     std::vector<NodeAddress> addresses;
     for (const Port& link : links)
         addresses.push_back({link.info.mac, 1});

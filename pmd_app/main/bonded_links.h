@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "port/port.h"
+#include "seal/tokens.h"
 
 namespace ulc::daemon {
 
@@ -15,6 +16,6 @@ namespace ulc::daemon {
 /// segments). why: one sentence. seed: random bits, by which its frames are known. Sends a few, and
 /// waits for them a second at most. Ports whose link is down are not tried.
 [[nodiscard]] Err check_links(std::span<const Port> links, const std::string& net,
-                              std::uint16_t ether_type, std::uint64_t seed, std::string& why);
+                              std::uint16_t ether_type, const seal::Seed& seed, std::string& why);
 
 }  // namespace ulc::daemon

@@ -17,7 +17,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/prng.h"
 #include "port/node_frame.h"
 #include "wire/forward.h"
 #include "wire/job.h"
@@ -76,15 +75,15 @@ bool unwrap(Segment& segment, std::uint16_t ether_type) {
 class Check {
 public:
     Check(const Port& row, const Port& column, const port::MeshPlace& place, const std::string& net,
-          std::uint16_t ether_type, std::uint64_t seed)
+          std::uint16_t ether_type, const seal::Seed& seed)
         : ports_{&row, &column},
           own_{NodeAddress{row.info.mac, 1, place.row},
                NodeAddress{column.info.mac, 1, place.column}},
           net_(net),
           ether_type_(ether_type),
-          prng_(seed) {
+          tokens_(seed) {
         for (std::uint32_t& life : lives_)
-            life = static_cast<std::uint32_t>(prng_.next()) | 1U;
+            life = static_cast<std::uint32_t>(tokens_.next()) | 1U;
     }
 
     /// Returns the first reason against the links; empty: there is none.
@@ -177,8 +176,7 @@ private:
 
     /// Asks the node. The oldest of too many suspects is forgotten. Returns no reason.
     std::string add(std::size_t line, const wire::NodeView& node) {
-        Suspect suspect{node.links[0].mac, address_of(node, line), line, prng_.next()};
-        if (suspect.token == wire::kNoToken) ++suspect.token;
+        const Suspect suspect{node.links[0].mac, address_of(node, line), line, tokens_.next()};
         if (suspects_.size() == kSuspectsMax) suspects_.erase(suspects_.begin());
         suspects_.push_back(suspect);
         ask(suspect);
@@ -193,7 +191,7 @@ private:
     std::array<NodeAddress, 2> own_;
     const std::string& net_;
     std::uint16_t ether_type_;
-    Prng prng_;
+    seal::Tokens tokens_;
     std::array<std::uint32_t, 2> lives_;  ///< incarnations in the announcements by each link
     std::vector<Suspect> suspects_;
 };
@@ -201,7 +199,7 @@ private:
 }  // namespace
 
 Err check_mesh(const Port& row, const Port& column, const port::MeshPlace& place,
-               const std::string& net, std::uint16_t ether_type, std::uint64_t seed,
+               const std::string& net, std::uint16_t ether_type, const seal::Seed& seed,
                std::string& why) {
     why = Check(row, column, place, net, ether_type, seed).run();
     return why.empty() ? Err::kOk : Err::kInvalid;

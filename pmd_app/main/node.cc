@@ -30,7 +30,7 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
     std::unique_ptr<Node> node(new Node);
     for (const NodeNet& net : options.nets) {
         if (const Err error =
-                node->open_port({net.port, options.takes_secrets, system_random()}, why);
+                node->open_port({net.port, options.takes_secrets, system_seed()}, why);
             error != Err::kOk)
             return error;
         const auto at = std::ranges::find(node->names_, net.name);
@@ -45,7 +45,7 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
             return error;
     }
     node->config_ = options.engine;
-    if (node->config_.seed == 0) node->config_.seed = system_random();
+    if (node->config_.seed.is_zero()) node->config_.seed = system_seed();
     node->config_.counters = counters;
     node->config_.report = [](void*, const char* sentence) { spdlog::warn("{}", sentence); };
     out = std::move(node);
@@ -88,21 +88,21 @@ Err Node::bond_ports(const NodeOptions& options, std::vector<Port>& tables, std:
         if (options.mesh) {
             ULC_CHECK(links.size() == 2);
             if (const Err e = check_mesh(links[0], links[1], *options.mesh, names_[net],
-                                         options.engine.ether_type, system_random(), why);
+                                         options.engine.ether_type, system_seed(), why);
                 e != Err::kOk)
                 return e;
             mesh_ = std::make_unique<port::MeshPort>(
                 links[0], links[1],
-                port::MeshConfig{options.engine.ether_type, system_random(), *options.mesh});
+                port::MeshConfig{options.engine.ether_type, system_seed(), *options.mesh});
             tables.push_back(mesh_->table());
             continue;
         }
         if (const Err e =
-                check_links(links, names_[net], options.engine.ether_type, system_random(), why);
+                check_links(links, names_[net], options.engine.ether_type, system_seed(), why);
             e != Err::kOk)
             return e;
         bonds_.push_back(std::make_unique<port::BondPort>(
-            links, port::BondConfig{options.engine.ether_type, system_random()}));
+            links, port::BondConfig{options.engine.ether_type, system_seed()}));
         tables.push_back(bonds_.back()->table());
     }
     return Err::kOk;
@@ -163,10 +163,10 @@ std::string Node::texts_of(std::string (Wire::*text_of)() const) const {
     return all;
 }
 
-std::uint64_t system_random() {
-    std::uint64_t value = 0;
-    ULC_CHECK(getrandom(&value, sizeof value, 0) == sizeof value);
-    return value;
+seal::Seed system_seed() {
+    std::uint64_t words[2]{};
+    ULC_CHECK(getrandom(words, sizeof words, 0) == sizeof words);
+    return {words[0], words[1]};
 }
 
 }  // namespace ulc::daemon

@@ -103,7 +103,7 @@ private:
     std::vector<Port> tables_;  ///< one for each net
 };
 
-/// Returns 64 bits from the system's random source.
-[[nodiscard]] std::uint64_t system_random();
+/// Returns 128 bits from the system's random source.
+[[nodiscard]] seal::Seed system_seed();
 
 }  // namespace ulc::daemon

@@ -14,6 +14,7 @@
 #include "dpdk/ethdev_port.h"
 #include "main/sandbox/sandbox.h"
 #include "port/port.h"
+#include "seal/tokens.h"
 
 namespace ulc::daemon {
 
@@ -51,7 +52,7 @@ protected:
 struct WireOptions {
     dpdk::PortOptions port;
     bool takes_secrets = false;  ///< NodeOptions
-    std::uint64_t seed = 0;      ///< random bits that no other node knows
+    seal::Seed seed;             ///< that no other node knows
 };
 
 struct WireKind {
