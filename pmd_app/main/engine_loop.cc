@@ -49,6 +49,7 @@ bool EngineCalls::run(Call call, Nanos limit, Call undo) {
     if (!changed_.wait_for(lock, std::chrono::nanoseconds(limit), over)) {
         if (entry->state == State::kQueued) {
             std::erase(queue_, entry);
+            stuck_ = true;
             spdlog::error("the engine's thread is stuck in a round; see its ports, or restart it");
             return false;
         }
@@ -76,6 +77,7 @@ bool EngineCalls::serve(Core& core, Nanos now) {
     if (!pending_.load(std::memory_order_relaxed)) return false;
     std::unique_lock lock(mutex_);
     pending_.store(false, std::memory_order_relaxed);
+    stuck_ = false;
     std::uint64_t drained = 0;
     static_cast<void>(!read(wake_fd_, &drained, sizeof drained));
     while (!queue_.empty()) {

@@ -44,7 +44,8 @@ public:
     /// within `limit`, or it was begun and abandoned, because it has not returned. Then its results
     /// must not be read. Both functions may be made after the return, so they own all that they
     /// name, except what outlives the loop. `undo` is made after an abandoned call has returned.
-    /// No call is queued until then.
+    /// No call is queued until then, or until the engine comes round after one that it has not
+    /// begun: many callers wait no longer than one.
     bool run(Call call, Nanos limit = kCallMax, Call undo = {});
     /// Engine thread: makes the queued calls. Returns true if there were some.
     bool serve(Core& core, Nanos now);
@@ -73,7 +74,7 @@ private:
     std::condition_variable changed_;
     std::deque<std::shared_ptr<Entry>> queue_;
     bool closed_ = false;
-    bool stuck_ = false;  ///< the engine's thread is in an abandoned call
+    bool stuck_ = false;  ///< the engine's thread is in an abandoned call, or in a round
     int wake_fd_ = -1;
 };
 

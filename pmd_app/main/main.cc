@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -23,12 +22,14 @@
 #include "main/options.h"
 #include "main/sandbox/sandbox.h"
 #include "main/service/journal.h"
+#include "main/service/limited_thread.h"
 #include "main/service/service_manager.h"
 
 namespace ulc::daemon {
 namespace {
 
 constexpr Nanos kDrainMax = 12 * kSecond;  // a little more than linger_max
+constexpr Nanos kLastRound = 3 * kSecond;  // of a thread that has drained, on a busy machine
 
 sigset_t end_signals() {
     sigset_t set;
@@ -92,11 +93,26 @@ int wait_for_end(const EngineLoop& loop, ServiceManager& service) {
     }
 }
 
+/// Ends both threads. Where one does not end, the process does, and what that thread uses stays.
+void end_threads(AttachServer& server, EngineLoop& loop, LimitedThread& engine) {
+    const bool server_ends = server.stop();
+    loop.stop();
+    const bool engine_ends = engine.join(kDrainMax + kLastRound);
+    if (!engine_ends)
+        spdlog::error(
+            "the engine's thread does not end: it is stuck in a round or a call; its peers notice "
+            "that by its silence, and the process ends now");
+    if (server_ends && engine_ends) return;
+    spdlog::default_logger()->flush();
+    _exit(1);
+}
+
 /// Runs the engine on a separate thread until a signal. The calling thread sleeps meanwhile.
 /// Returns false if the engine did not become ready; the log says why.
 bool serve(Node& node, AttachServer& server, EngineLoop& loop, ServiceManager& service,
            const std::function<bool()>& restrict_all) {
-    std::thread engine([&] {
+    LimitedThread engine;
+    engine.start([&] {
         const bool cached = dpdk::adopt_thread();
         loop.run(kDrainMax);
         if (cached) dpdk::release_thread();
@@ -110,9 +126,7 @@ bool serve(Node& node, AttachServer& server, EngineLoop& loop, ServiceManager& s
         service.stopping();
         spdlog::info("ending: {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
     }
-    server.stop();
-    loop.stop();
-    engine.join();
+    end_threads(server, loop, engine);
     if (const std::string carried = node.traffic_as_text(); !carried.empty())
         spdlog::info("{}", carried);
     if (const std::string lost = node.losses_as_text(); !lost.empty()) spdlog::warn("{}", lost);

@@ -23,6 +23,8 @@ namespace ulc::daemon {
 namespace {
 
 constexpr Nanos kSweep = 20 * kMillisecond;
+/// A call that the engine begins and does not return from, and ends of clients.
+constexpr Nanos kStopMax = 2 * EngineCalls::kCallMax + 5 * kSecond;
 constexpr Nanos kAcceptPause = 100 * kMillisecond;  ///< after a shortage of descriptors
 constexpr int kEventsAtOnce = 32;
 constexpr int kAcceptsAtOnce = 4;
@@ -94,22 +96,26 @@ Err AttachServer::start(std::string& why) {
     spare_fd_ = open_spare();
     ULC_CHECK(epoll_fd_ >= 0 && stop_fd_ >= 0);
     ULC_CHECK(add_watch(listener_.fd(), on_listener_) && add_watch(stop_fd_, on_stop_));
-    thread_ = std::thread([this] { thread(); });
+    thread_.start([this] { thread(); });
     return Err::kOk;
 }
 
-void AttachServer::stop() {
+bool AttachServer::stop() {
     if (thread_.joinable()) {
         const std::uint64_t one = 1;
         static_cast<void>(!write(stop_fd_, &one, sizeof one));
-        thread_.join();
+        if (!thread_.join(kStopMax)) {
+            spdlog::error("the thread that lets clients in does not end");
+            return false;
+        }
     }
-    upgrader_.stop();  // no other begins after the thread has ended
+    if (!upgrader_.stop()) return false;  // no other begins after the thread has ended
     listener_.close();
     for (int* fd : {&epoll_fd_, &stop_fd_, &spare_fd_}) {
         if (*fd >= 0) close(*fd);
         *fd = -1;
     }
+    return true;
 }
 
 // ---------------------------------------------------------------- the thread

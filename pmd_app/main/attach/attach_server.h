@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -39,6 +38,7 @@
 #include "main/engine_loop.h"
 #include "main/hello.h"
 #include "main/service/journal.h"
+#include "main/service/limited_thread.h"
 
 namespace ulc::daemon {
 
@@ -67,8 +67,9 @@ public:
     /// Takes the path (ListenSocket::open()) and starts the thread. Errors: those of
     /// ListenSocket::open(); why: what to do.
     Err start(std::string& why);
-    /// Admits no further client, tells the engine that all clients ended, ends the thread.
-    void stop();
+    /// Admits no further client, tells the engine that all clients ended, ends the thread. False:
+    /// that thread does not end, and uses this object.
+    bool stop();
 
 private:
     enum class State : std::uint8_t { kHello, kMapping, kAttached, kLeaving };
@@ -193,7 +194,7 @@ private:
     LineBudget shortages_;
     std::unordered_map<uid_t, User> users_;
     std::vector<std::unique_ptr<Connection>> connections_;
-    std::thread thread_;
+    LimitedThread thread_;
 };
 
 }  // namespace ulc::daemon

@@ -24,6 +24,7 @@ constexpr Nanos kBlackoutMax = 250 * kMillisecond;
 constexpr Nanos kBusyMax = kSecond;  ///< how long a collective may be in the way
 constexpr std::chrono::milliseconds kTryAgain{1};
 constexpr int kRequestSeconds = 5;
+constexpr Nanos kEndMax = 2 * EngineCalls::kCallMax + 10 * kSecond;  ///< a call, and loading
 
 /// False: the client is gone, silent or of another version.
 bool receive_request(int socket, std::string& file, bool& evicts) {
@@ -64,11 +65,11 @@ void send_answer(int socket, Err error, const UpgradeFigures& figures, const std
 }  // namespace
 
 bool Upgrader::begin(int socket, std::string& why) {
-    if (busy_.load(std::memory_order_acquire)) {
+    // One that has answered only ends.
+    if (busy_.load(std::memory_order_acquire) || !thread_.join(kEndMax)) {
         why = "another upgrade is under way; try again when it has ended";
         return false;
     }
-    if (thread_.joinable()) thread_.join();
     if (socket_ >= 0) close(socket_);
     socket_ = fcntl(socket, F_DUPFD_CLOEXEC, 0);
     if (socket_ < 0) {
@@ -77,7 +78,7 @@ bool Upgrader::begin(int socket, std::string& why) {
     }
     busy_.store(true, std::memory_order_relaxed);
     try {
-        thread_ = std::thread([this] { thread(); });
+        thread_.start([this] { thread(); });
     } catch (const std::system_error&) {
         close(std::exchange(socket_, -1));
         busy_.store(false, std::memory_order_relaxed);
@@ -87,12 +88,16 @@ bool Upgrader::begin(int socket, std::string& why) {
     return true;
 }
 
-void Upgrader::stop() {
+bool Upgrader::stop() {
     stopping_.store(true, std::memory_order_relaxed);
-    if (!thread_.joinable()) return;
+    if (!thread_.joinable()) return true;
     if (busy_.load(std::memory_order_acquire)) shutdown(socket_, SHUT_RD);  // ends a recv()
-    thread_.join();
+    if (!thread_.join(kEndMax)) {
+        spdlog::error("the thread of an upgrade does not end");
+        return false;
+    }
     close(std::exchange(socket_, -1));
+    return true;
 }
 
 void Upgrader::thread() {

@@ -10,11 +10,11 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "abi/attach.h"
 #include "base/units.h"
 #include "main/core/core.h"
+#include "main/service/limited_thread.h"
 
 namespace ulc::daemon {
 
@@ -23,15 +23,16 @@ class EngineLoop;
 class Upgrader {
 public:
     explicit Upgrader(EngineLoop& loop) noexcept : loop_(loop) {}
-    ~Upgrader() { stop(); }
+    ~Upgrader() { (void)stop(); }
     Upgrader(const Upgrader&) = delete;
     Upgrader& operator=(const Upgrader&) = delete;
 
     /// Begins an upgrade for the client of this socket, which stays the caller's. False: another
     /// one is under way, or no thread or descriptor is left; why: what to do. One thread.
     bool begin(int socket, std::string& why);
-    /// Waits for the end of the one that is under way, at most a second and the time of loading.
-    void stop();
+    /// Waits for the end of the one that is under way. False: it does not end, and uses this
+    /// object.
+    [[nodiscard]] bool stop();
 
 private:
     void thread();
@@ -52,7 +53,7 @@ private:
     int socket_ = -1;  ///< where the answer of the upgrade under way goes
     std::atomic<bool> busy_{false};
     std::atomic<bool> stopping_{false};
-    std::thread thread_;
+    LimitedThread thread_;
 };
 
 }  // namespace ulc::daemon

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that other threads have an engine's thread make. When a call was made, the engine may sleep
 // again: nothing is left on the descriptor that wakes it. A call that the engine does not begin is
-// withdrawn, and one that does not return is abandoned.
+// withdrawn, and one that does not return is abandoned. A thread that does not end is not awaited
+// without limit.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "main/engine_loop.h"
+#include "main/service/limited_thread.h"
 
 namespace {
 
@@ -78,6 +80,42 @@ TEST(EngineCalls, are_withdrawn_from_an_engine_that_does_not_come_round) {
     calls.serve(*reinterpret_cast<Core*>(memory), 0);
     EXPECT_EQ(runs, 0U) << "its thread has gone on";
     calls.close();
+}
+
+// An engine that is stuck keeps the first caller for the limit, and the next ones not at all.
+TEST(EngineCalls, are_refused_at_once_until_the_engine_comes_round) {
+    EngineCalls calls;
+    unsigned runs = 0;
+    EXPECT_FALSE(calls.run([&](Core&, Nanos) { ++runs; }, 0));
+    const auto begun = std::chrono::steady_clock::now();
+    EXPECT_FALSE(calls.run([&](Core&, Nanos) { ++runs; }));
+    EXPECT_LT(std::chrono::steady_clock::now() - begun,
+              std::chrono::nanoseconds(EngineCalls::kCallMax / 2));
+    alignas(Core) std::byte memory[sizeof(Core)] = {};
+    Core& core = *reinterpret_cast<Core*>(memory);
+    EXPECT_TRUE(calls.serve(core, 0)) << "it has come round";
+    std::atomic<bool> over{false};
+    std::thread engine([&] {
+        while (!over)
+            if (!calls.serve(core, 0)) std::this_thread::yield();
+    });
+    EXPECT_TRUE(calls.run([&](Core&, Nanos) { ++runs; }));
+    EXPECT_EQ(runs, 1U);
+    over = true;
+    engine.join();
+    calls.close();
+}
+
+TEST(LimitedThread, that_is_stuck_is_awaited_until_the_limit) {
+    LimitedThread thread;
+    EXPECT_TRUE(thread.join(0)) << "none was started";
+    std::promise<void> go_on;
+    thread.start([waits = go_on.get_future().share()] { waits.wait(); });
+    EXPECT_FALSE(thread.join(kMillisecond));
+    EXPECT_TRUE(thread.joinable());
+    go_on.set_value();
+    EXPECT_TRUE(thread.join(20 * kSecond));
+    EXPECT_FALSE(thread.joinable());
 }
 
 // Under the sanitizers, a call that used its caller's memory would be found.
