@@ -93,6 +93,16 @@ TEST(Accounts, jobs_begin_at_a_bounded_rate_that_a_new_endpoint_does_not_reset) 
     EXPECT_EQ(accounts.take_job(*other, now, now), now) << "of another user";
 }
 
+TEST(Accounts, jobs_in_a_row_wait_for_the_rate_after_those_at_once) {
+    Accounts accounts({.jobs_per_second = 20, .jobs_burst = 64}, 8, 8, 1);
+    std::string why;
+    const User* user = accounts.enter({1, 0}, why);
+    Nanos now = kSecond;
+    for (unsigned n = 0; n < 300; ++n)
+        now = accounts.take_job(*user, now, kNever - 1);
+    EXPECT_EQ(now, kSecond + 236 * kSecond / 20) << "64 at once, and 236 by the rate";
+}
+
 TEST(Accounts, root_and_the_engines_own_user_begin_any_number_of_jobs) {
     constexpr UserId kOwner = 7;
     AccountLimits limits;

@@ -393,5 +393,15 @@ TEST(EngineOptions, a_mesh_is_one_net_of_two_devices) {
             << devices;
 }
 
+/// A user starts 300 short programs in a row within 15 s, and no more than 84 in a second.
+TEST(EngineOptions, the_usual_rate_of_jobs_suits_short_jobs_and_has_a_limit) {
+    Options options;
+    ASSERT_TRUE(parse({"--device", "0000:03:00.0"}, options));
+    const auto& limits = node_options_of(options).engine.accounts;
+    ASSERT_GT(limits.jobs_per_second, 0U);
+    EXPECT_LE((300 - limits.jobs_burst) / limits.jobs_per_second, 15U);
+    EXPECT_LE(limits.jobs_burst + limits.jobs_per_second, 84U);
+}
+
 }  // namespace
 }  // namespace ulc::daemon
