@@ -210,6 +210,30 @@ TEST(SlowMember, one_that_computes_is_excluded_and_the_others_go_on) {
     EXPECT_EQ(group.cluster().shut_down(), 0U);
 }
 
+/// Returns whether the engine of a rank calls the other one near.
+bool is_near(Multicast& group, Rank rank, Rank other) {
+    auto& client = group.client(rank);
+    const std::size_t before = client.answered.size();
+    EXPECT_TRUE(client.ask_near(other));
+    group.cluster().touch(0);
+    EXPECT_TRUE(group.settle(kSpan, [&] { return client.answered.size() > before; }));
+    return client.near.contains(other);
+}
+
+// The two share no memory from then on, though both processes live on one node.
+TEST(SlowMember, one_that_is_excluded_is_not_near_any_more) {
+    Multicast group(wire(), 4, [](std::size_t) { return std::uint16_t{0}; });
+    ASSERT_TRUE(group.formed());
+    EXPECT_TRUE(is_near(group, 0, kSlow) && is_near(group, kSlow, 0));
+    ASSERT_TRUE(group.set_hold(kLimit, true));
+    (void)group.run(2 * kLimit, {kSlow});
+    (void)group.run(kSpan);
+    ASSERT_EQ(group.client(0).peers_died, std::vector<Rank>{kSlow});
+    EXPECT_FALSE(is_near(group, 0, kSlow));
+    EXPECT_FALSE(is_near(group, kSlow, 0));
+    EXPECT_TRUE(is_near(group, 0, 1));
+}
+
 // N-23
 TEST(SlowMember, one_on_the_senders_node_is_excluded_too) {
     const auto place = [](std::size_t n) { return static_cast<std::uint16_t>(n == kSlow ? 0 : n); };

@@ -123,6 +123,40 @@ TEST_F(ClientNear, a_peer_that_the_engine_or_the_kernel_does_not_show_gets_no_ri
     }
 }
 
+// The process of an excluded rank lives, and may not know that it is excluded.
+TEST_F(ClientNear, an_excluded_peer_is_not_heard_by_its_ring_and_gets_no_other) {
+    connect();
+    second.peer_gone(0, true);
+    second.endpoint->poll();
+    send("after its exclusion");
+    second.endpoint->poll();
+    EXPECT_EQ(next(), "none");
+    NearOffer offer{};
+    ASSERT_NE(kOwnMemory.make(offer), nullptr);
+    const std::string word(reinterpret_cast<const char*>(&offer), sizeof offer);
+    mapped_of = 0;
+    second.deliver_inline(0, kTagNear, word);
+    second.endpoint->poll();
+    ulc_near_process self{};
+    ulc_near_process other{};
+    EXPECT_EQ(ulc_near_processes(b, 0, &self, &other), ULC_ERR_UNSUPPORTED);
+    EXPECT_FALSE(second.take(abi::SubmitKind::kNear).has_value()) << "the engine is asked again";
+    EXPECT_EQ(mapped_of, 0U);
+}
+
+TEST_F(ClientNear, a_peer_that_is_excluded_before_the_engine_answers_is_not_near) {
+    ScriptedEngine third(kSmall);
+    ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    third.form(2, 3);
+    ulc_near_process self{};
+    ulc_near_process other{};
+    EXPECT_EQ(ulc_near_processes(third.endpoint.get(), 1, &self, &other), ULC_ERR_AGAIN);
+    third.peer_gone(1, true);
+    third.endpoint->poll();
+    answer(third, 1);
+    EXPECT_EQ(ulc_near_processes(third.endpoint.get(), 1, &self, &other), ULC_ERR_UNSUPPORTED);
+}
+
 // M-13
 TEST_F(ClientNear, malformed_offers_are_dropped_and_counted) {
     const NearOffer offer{};
