@@ -26,6 +26,7 @@ public:
         killed_.push_back(engines_[which].pid());
         engines_[which].kill_now();
     }
+    [[nodiscard]] Process& engine(int which) { return engines_[which]; }
     void signal_engine(int which, int number) { engines_[which].signal(number); }
     /// Asks the engine to end, as a service manager does. Its exit code.
     int stop_engine(int which) {
