@@ -244,4 +244,20 @@ void Keyring::seal(std::size_t secret, Cipher cipher, const Mac& receiver, std::
     key->at(number).seal(number, {text, octets}, text + octets, associated(receiver));
 }
 
+Err make_keyring(const std::string& key_file, const Mac& name, std::unique_ptr<Keyring>& out,
+                 std::string& why) {
+    if (sodium_init() < 0) {
+        why = "libsodium does not start";
+        return Err::kSystem;
+    }
+    auto ring = std::make_unique<Keyring>(name, random_salt(), has_aes());
+    if (!key_file.empty()) {
+        Secret secret;
+        if (const Err e = read_secret(key_file, secret, why); e != Err::kOk) return e;
+        ULC_CHECK(ring->add(secret));
+    }
+    out = std::move(ring);
+    return Err::kOk;
+}
+
 }  // namespace ulc::seal

@@ -185,4 +185,9 @@ private:
     std::array<std::optional<SenderKey>, kSecretsMax * kCiphers> keys_;
 };
 
+/// Starts libsodium, and makes the keyring of a node of that name, with a new salt and the secret
+/// of a key file; none if `key_file` is empty. Errors: those of read_secret(), kSystem.
+Err make_keyring(const std::string& key_file, const Mac& name, std::unique_ptr<Keyring>& out,
+                 std::string& why);
+
 }  // namespace ulc::seal

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/endian.h"
 #include "seal/keys.h"
@@ -39,6 +40,38 @@ enum class Kind : std::uint8_t {
     kSealedHello = 0x28,
     kSealedWelcome = 0x29,
 };
+
+using Head = std::array<std::byte, kHeadOctets>;
+
+[[nodiscard]] inline bool is_group(const Mac& mac) noexcept { return (mac.octets[0] & 1U) != 0; }
+
+/// Returns the octets in the place of the Ethernet header of a frame for that address.
+[[nodiscard]] inline Head head_of(const Mac& to) noexcept {
+    Head head{};
+    head[0] = static_cast<std::byte>(!is_group(to)         ? Kind::kFrame
+                                     : to == kBroadcastMac ? Kind::kToAll
+                                                           : Kind::kToGroup);
+    if (head[0] == static_cast<std::byte>(Kind::kToGroup))
+        std::memcpy(&head[1], &to.octets[kGroupPrefix.size()], head.size() - 1);
+    return head;
+}
+
+/// Sets `to` to the address that a head means; kFrame leaves it. False: it is no head of a frame.
+[[nodiscard]] inline bool read_head(const Head& head, Mac& to) noexcept {
+    switch (static_cast<Kind>(head[0])) {
+        case Kind::kFrame:
+            return true;
+        case Kind::kToAll:
+            to = kBroadcastMac;
+            return true;
+        case Kind::kToGroup:
+            std::memcpy(&to, kGroupPrefix.data(), kGroupPrefix.size());
+            std::memcpy(&to.octets[kGroupPrefix.size()], &head[1], head.size() - 1);
+            return true;
+        default:
+            return false;
+    }
+}
 
 /// Asks the node at an address for its name, and to give the token back. It is longer than it has
 /// to be, so that an answer is no amplification (RFC 9000 §8.1).

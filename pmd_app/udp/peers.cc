@@ -8,11 +8,13 @@
 #include "wire/node_address.h"
 
 namespace ulc::udp {
-namespace {
 
-bool is_group(const Mac& mac) noexcept { return (mac.octets[0] & 1U) != 0; }
-
-}  // namespace
+Mac name_of_bits(std::uint64_t bits) noexcept {
+    Mac name;
+    std::memcpy(name.octets.data(), &bits, name.octets.size());
+    name.octets[0] = static_cast<std::uint8_t>((name.octets[0] & 0xfcU) | 2U);
+    return name;
+}
 
 Peers::Peers(const PeersConfig& config)
     : config_(config),
@@ -205,6 +207,13 @@ void Peers::ask(Peer& peer, std::size_t secret, Nanos now) {
                       .secret = secret});
 }
 
+void Peers::call_all(const Address& to) {
+    for (std::size_t secret = 0; secret < config_.ring->count(); ++secret)
+        if (queue_.size() < kQueueMax)
+            queue_.push_back(
+                {.to = to, .token = kHint, .is_question = true, .is_call = true, .secret = secret});
+}
+
 void Peers::on_timer(Nanos now) {
     answers_ = 0;
     checked_ = 0;
@@ -244,7 +253,8 @@ std::size_t Peers::next_tx(Address& to, std::byte* body) {
         octets = put_welcome(next, body);
     }
     if (config_.ring == nullptr) return octets;
-    if (next.is_question && next.token == kHint) {  // no proof: it could be repeated elsewhere
+    const bool is_hint = next.is_question && next.token == kHint && !next.is_call;
+    if (is_hint) {  // no proof: it could be repeated elsewhere
         std::memset(body + octets, 0, sizeof(seal::Proof));
     } else {
         config_.ring->prove(next.secret, body, octets);
@@ -318,7 +328,8 @@ void Peers::on_hello(const Address& from, const Hello& hello, std::size_t secret
             peers_[slot].own = true;
         return;
     }
-    if (hello.token == kHint) return;
+    const bool is_call = hello.token == kHint;
+    if (is_call && config_.ring == nullptr) return;
     const bool proven = slot != KeyedIndex::kNone && peers_[slot].answers();
     const bool has_room = proven || answers_ < kAnswersPerLook;
     if (!has_room || queue_.size() >= kQueueMax) {
@@ -326,11 +337,12 @@ void Peers::on_hello(const Address& from, const Hello& hello, std::size_t secret
         return;
     }
     if (!proven) ++answers_;
-    queue_.push_back({.to = from,
-                      .token = hello.token,
-                      .from = hello.from,
-                      .with_entries = proven,
-                      .secret = secret});
+    if (!is_call)
+        queue_.push_back({.to = from,
+                          .token = hello.token,
+                          .from = hello.from,
+                          .with_entries = proven,
+                          .secret = secret});
     if (slot == KeyedIndex::kNone) {
         if (strangers_ >= kStrangersMax || (slot = insert(from, now)) == KeyedIndex::kNone) {
             ++counts_.refused;

@@ -41,6 +41,9 @@
 
 namespace ulc::udp {
 
+/// Returns 46 of the bits as the name of a node.
+[[nodiscard]] Mac name_of_bits(std::uint64_t bits) noexcept;
+
 struct PeersConfig {
     Mac own;          ///< this node's name
     seal::Seed seed;  ///< for tokens and tables
@@ -104,6 +107,8 @@ public:
 
     /// Asks at this address until a node answers, and keeps it for good.
     void add(const Address& address, Nanos now);
+    /// Asks the nodes that hear what is sent to `to` to ask this one. The net is sealed.
+    void call_all(const Address& to);
     /// A datagram of kind kHello or kWelcome.
     void on_datagram(const Address& from, std::span<const std::byte> datagram, Nanos now);
     /// Call it every 1 to 10 ms.
@@ -154,6 +159,7 @@ private:
         std::uint64_t token = 0;
         std::uint16_t from = 0;
         bool is_question = false;
+        bool is_call = false;  ///< proved, and wants no answer but a question
         bool with_entries = false;
         bool is_long = false;
         std::size_t secret = 0;  ///< by which it is proved, on a sealed net

@@ -16,21 +16,6 @@ namespace {
 /// Octets of an Ethernet header in front of the place of ours.
 constexpr std::size_t kReplaced = kEthernetOctets - kHeadOctets;
 
-bool is_group(const Mac& mac) noexcept { return (mac.octets[0] & 1U) != 0; }
-
-using Head = std::array<std::byte, kHeadOctets>;
-
-/// Returns the octets in the place of the Ethernet header of a frame for that address.
-Head head_of(const Mac& to) noexcept {
-    Head head{};
-    head[0] = static_cast<std::byte>(!is_group(to)         ? Kind::kFrame
-                                     : to == kBroadcastMac ? Kind::kToAll
-                                                           : Kind::kToGroup);
-    if (head[0] == static_cast<std::byte>(Kind::kToGroup))
-        std::memcpy(&head[1], &to.octets[kGroupPrefix.size()], head.size() - 1);
-    return head;
-}
-
 /// Returns whether an interface refused a message for its length. Kernels say EINVAL of one that
 /// they should cut.
 bool is_too_long(int error) noexcept { return error == EMSGSIZE || error == EINVAL; }

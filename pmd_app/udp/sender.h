@@ -63,7 +63,6 @@ private:
         std::size_t secret = 0;  ///< one that it holds, on a sealed net
         bool narrow = false;     ///< its path does not take the longest datagrams
     };
-    using Head = std::array<std::byte, kHeadOctets>;
     static constexpr std::size_t kAll = SIZE_MAX;
     /// A message that a receiver has not got.
     struct Owed {

@@ -22,16 +22,8 @@ constexpr unsigned kDatagramsPerLook = 64;     ///< those that are no frames, of
 constexpr unsigned kMessagesPerLook = 16;      ///< messages that one look for a frame takes
 constexpr std::uint32_t kAskFrames = 8;        ///< sent, before the kernel is asked what waits
 
-/// Returns a name of 46 bits.
-Mac name_of(std::uint64_t bits) noexcept {
-    Mac name;
-    std::memcpy(name.octets.data(), &bits, name.octets.size());
-    name.octets[0] = static_cast<std::uint8_t>((name.octets[0] & 0xfcU) | 2U);
-    return name;
-}
-
 PeersConfig peers_config(const PortOptions& options) {
-    return {name_of(options.seed.number(0)), options.seed};
+    return {name_of_bits(options.seed.number(0)), options.seed};
 }
 
 /// Makes the ring of a net that is not open. Errors: kInvalid.
@@ -39,23 +31,13 @@ Err make_ring(const PortOptions& options, const Mac& name, std::unique_ptr<seal:
               std::string& why) {
     const DeviceSpec& device = options.device;
     if (device.open) return Err::kOk;
-    if (sodium_init() < 0) {
-        why = "libsodium does not start";
-        return Err::kSystem;
-    }
-    seal::Secret secret;
-    const bool has_key = !device.key_file.empty();
-    if (has_key)
-        if (const Err e = seal::read_secret(device.key_file, secret, why); e != Err::kOk) return e;
-    if (!has_key && !options.takes_secrets) {
+    if (device.key_file.empty() && !options.takes_secrets) {
         why =
             "udp is sealed, and has no key: add key=FILE, the same key on all nodes, made by head "
             "-c 32 /dev/urandom > FILE; or write udp,open where all who reach the net are trusted";
         return Err::kInvalid;
     }
-    out = std::make_unique<seal::Keyring>(name, seal::random_salt(), seal::has_aes());
-    if (has_key) ULC_CHECK(out->add(secret));
-    return Err::kOk;
+    return seal::make_keyring(device.key_file, name, out, why);
 }
 
 /// Returns how long a frame without its Ethernet header is in a packet of that length.
@@ -372,16 +354,13 @@ Segment* UdpPort::new_segment() {
 
 /// Writes the Ethernet header of an open datagram's frame: it has the names of the nodes.
 void UdpPort::put_header(Segment& segment, std::span<const std::byte> datagram) {
-    std::array<std::byte, kHeadOctets> head;  // a datagram that was opened here is overwritten
+    Head head;  // a datagram that was opened here is overwritten
     std::memcpy(head.data(), datagram.data(), head.size());
     std::byte* const frame = segment.frame;
     std::memcpy(frame, &header_, sizeof header_);
-    const auto kind = static_cast<Kind>(head[0]);
-    if (kind == Kind::kToAll) std::memcpy(frame, &kBroadcastMac, sizeof kBroadcastMac);
-    if (kind == Kind::kToGroup) {
-        std::memcpy(frame, kGroupPrefix.data(), kGroupPrefix.size());
-        std::memcpy(frame + kGroupPrefix.size(), &head[1], kHeadOctets - 1);
-    }
+    Mac to = header_.destination;
+    if (static_cast<Kind>(head[0]) != Kind::kFrame && read_head(head, to))
+        std::memcpy(frame, &to, sizeof to);
     segment.length = static_cast<std::uint32_t>(kEthernetOctets + datagram.size() - kHeadOctets);
 }
 
