@@ -35,6 +35,7 @@ struct NodeOptions {
     std::optional<port::MeshPlace> mesh;  ///< the net's two ports are links of a mesh
     engine::EngineConfig engine;          ///< seed 0: taken from the system
     IdleLadder::Limits idle;
+    std::string seal;             ///< WireOptions
     bool takes_secrets = false;   ///< add_secret() follows, so a sealed wire needs no key yet
     std::uint32_t slow_time = 1;  ///< time passes slower by this factor, if there is a TSC
     TraceOptions trace;           ///< Node fills in nets, ether_type and tsc_hz

@@ -244,6 +244,8 @@ std::string check_relations(const Options& o) {
     if (!o.mesh.empty() && !parse_place(o.mesh, place))
         return fmt::format("--mesh {} is no place; write row and column from 1 to {}, as in 2,3",
                            o.mesh, kMeshLinesMax);
+    if (!o.seal.empty() && names_of(nets).size() != nets.size())
+        return "--seal is for nets of one device; leave it out, or give each device a net";
     if (!o.mesh.empty() && (nets.size() != 2 || names_of(nets).size() != 1))
         return "--mesh needs one net with two devices, as in --device lan:eth0 --device lan:eth1";
     if (o.mtu != 0 && o.mtu < wire::kMtuMin)
@@ -384,6 +386,7 @@ NodeOptions node_options_of(const Options& o) {
         node.nets.push_back({net.name, port});
         node.eal.devices.push_back(net.device);
     }
+    node.seal = o.seal;
     if (!o.mesh.empty()) static_cast<void>(parse_place(o.mesh, node.mesh.emplace()));
     urtp::Params& p = node.engine.params;
     p.window = o.window;

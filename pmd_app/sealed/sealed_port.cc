@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/prng.h"
 
 namespace ulc::sealed {
 namespace {
@@ -86,8 +85,7 @@ Err SealedPort::open(const Port& below, const PortOptions& options,
               std::to_string(below.info.mtu) + "; raise it on every node";
         return Err::kInvalid;
     }
-    Prng prng(options.seed);
-    udp::PeersConfig config{udp::random_name(prng), prng.next()};
+    udp::PeersConfig config{udp::name_of_bits(options.seed.number(0)), options.seed};
     std::unique_ptr<seal::Keyring> ring;
     if (const Err e = seal::make_keyring(options.key_file, config.own, ring, why); e != Err::kOk)
         return e;

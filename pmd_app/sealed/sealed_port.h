@@ -26,6 +26,7 @@
 #include "port/frame_pool.h"
 #include "port/port.h"
 #include "seal/keys.h"
+#include "seal/tokens.h"
 #include "udp/datagram.h"
 #include "udp/peers.h"
 
@@ -34,7 +35,7 @@ namespace ulc::sealed {
 struct PortOptions {
     std::uint16_t ether_type = 0;
     std::uint32_t segments = 0;  ///< frames of the engine, and as many again of received ones
-    std::uint64_t seed = 0;      ///< random bits, for name, tokens and tables
+    seal::Seed seed;             ///< for name, tokens and tables
     std::string key_file;        ///< empty: add_secret() names the first secret
     Nanos (*clock)() = nullptr;
 };

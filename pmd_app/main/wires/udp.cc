@@ -48,6 +48,7 @@ Err open(const WireOptions& options, std::unique_ptr<Wire>& out, std::string& wh
 
 constinit const WireKind wire_udp{
     .takes = udp::is_udp,
+    .seals_itself = true,
     .no_exception = "the kernel keeps the network of a UDP socket",
     .add_needs = [](const std::string&, SandboxNeeds& needs) { needs.udp = true; },
     .open = open};

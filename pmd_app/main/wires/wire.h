@@ -51,6 +51,7 @@ protected:
 
 struct WireOptions {
     dpdk::PortOptions port;
+    std::string seal;            ///< key file; "job": add_secret() brings the key; empty: open
     bool takes_secrets = false;  ///< NodeOptions
     seal::Seed seed;             ///< that no other node knows
 };
@@ -59,7 +60,8 @@ struct WireKind {
     /// Returns whether this string of --device, without the name of the net, is of this kind.
     bool (*takes)(std::string_view device) noexcept = nullptr;
     bool needs_eal = false;
-    bool may_be_link = false;  ///< one of several links of a net
+    bool may_be_link = false;   ///< one of several links of a net
+    bool seals_itself = false;  ///< its device names the key
     /// Returns why a port has no exception interface; nullptr: it may have one.
     const char* no_exception = nullptr;
     /// Adds what the port uses after the start.
@@ -74,6 +76,10 @@ struct WireKind {
 /// Opens the port of the kind that the device names. Errors: those of WireKind::open; kInvalid: an
 /// exception interface is asked for that the kind does not have.
 Err open_wire(const WireOptions& options, std::unique_ptr<Wire>& out, std::string& why);
+
+/// Puts a wire whose frames are sealed around an open one (wires/sealed.cc). Errors: those of
+/// sealed::SealedPort::open(); kInvalid: the key of a job, where no job brings one.
+Err seal_wire(const WireOptions& options, std::unique_ptr<Wire>& wire, std::string& why);
 
 #define ULC_WIRE(name) extern const WireKind wire_##name;
 #include "main/wires/wires.def"

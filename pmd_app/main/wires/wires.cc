@@ -22,7 +22,8 @@ Err open_wire(const WireOptions& options, std::unique_ptr<Wire>& out, std::strin
         why = std::string(kind.no_exception) + "; leave --exception out";
         return Err::kInvalid;
     }
-    return kind.open(options, out, why);
+    if (const Err e = kind.open(options, out, why); e != Err::kOk) return e;
+    return options.seal.empty() || kind.seals_itself ? Err::kOk : seal_wire(options, out, why);
 }
 
 }  // namespace ulc::daemon
