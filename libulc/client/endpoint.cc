@@ -36,7 +36,8 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
       completions_(region.completion_consumer()),
       submitter_(region, hooks_),
       outbox_(region, submitter_),
-      inbox_(region, limits.unexpected_octets),
+      inbox_(region_, recall_.handler, limits.unexpected_octets,
+             {hooks.forget_place, hooks.context}),
       groups_(submitter_, outbox_),
       offloads_(submitter_, outbox_.arena()),
       watch_(region.control(), hooks_) {
@@ -45,8 +46,7 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
         collective_patience_ = static_cast<Nanos>(limits.patience_ms) * kMillisecond;
     offloads_collectives_ = limits.offload != 0;
     medium_said_ = limits.medium;
-    if (hooks_.forget_place != nullptr) inbox_.set_forgetter({hooks_.forget_place, hooks_.context});
-    if (!outbox_.ok()) throw std::bad_alloc();
+    if (!outbox_.arena().ok()) throw std::bad_alloc();
 }
 
 Endpoint::~Endpoint() {
@@ -70,8 +70,9 @@ Endpoint::~Endpoint() {
 /// Returns true if a poll has more to do than to take completions.
 [[gnu::always_inline]] inline bool Endpoint::has_more_to_do() const noexcept {
     return events_aside_ != 0 || !outbox_.all_submitted() || outbox_.has_done() ||
-           groups_.waits() || near_ != nullptr || inbox_.has_words() || inbox_.has_intakes() ||
-           state_ == State::kLeaving || submitter_.corrupt();
+           groups_.waits() || near_ != nullptr || inbox_.owes_answers() ||
+           inbox_.arrivals().shares().has_intakes() || state_ == State::kLeaving ||
+           submitter_.corrupt();
 }
 
 // Mostly nothing has come, or one short message whose receive is posted.
@@ -135,9 +136,9 @@ int Endpoint::poll_all(int events, bool moved) {
     events += static_cast<int>(outbox_.progress() + groups_.progress());
     if (near_ != nullptr) [[unlikely]]
         events += static_cast<int>(near_->drain_all(&stalled));
-    if (inbox_.has_words()) [[unlikely]]
+    if (inbox_.owes_answers()) [[unlikely]]
         answer_announced();
-    if (inbox_.has_intakes()) [[unlikely]]
+    if (inbox_.arrivals().shares().has_intakes()) [[unlikely]]
         note_sources();
     if (near_ != nullptr) [[unlikely]]
         answer_near();
@@ -164,7 +165,7 @@ void Endpoint::note_sources() noexcept {
     abi::EndpointControl& page = region_.control();
     if (page.note_taken.load(std::memory_order_acquire) != source_note_) return;
     abi::SourceNote note{};
-    if (!inbox_.next_intake(note.source, note.intake)) return;
+    if (!inbox_.arrivals().shares().next_intake(note.source, note.intake)) return;
     const std::uint32_t last = source_note_ >> 18;
     note.number = last == abi::SourceNote::kNumberMax ? 1 : last + 1;
     source_note_ = note.packed();
@@ -270,7 +271,7 @@ void Endpoint::on_fault(const abi::CompletionRecord& record) {
         holder.rank = record.source;
         holder.held_ns += record.tag * kMillisecond;
     }
-    inbox_.report(record.status, record.source, record.tag);
+    recall_.handler.report(record.status, record.source, record.tag);
 }
 
 Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {

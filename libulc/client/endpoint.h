@@ -63,13 +63,13 @@ struct Limits {
 
 /// Keeps the settings that ulc_rejoin() repeats to the next engine.
 struct Recall {
-    std::string engine;           ///< as given to ulc_open()
-    std::string profile;          ///< for the next job; empty: the engine's
-    Nanos patience = 0;           ///< with nodes of the next job; 0: the engine's
-    abi::JoinRequest join{};      ///< the last; name_length 0: none
-    std::uint16_t links = 0;      ///< the number it was opened for; 0: none
-    ulc_link_address name{};      ///< the name it was opened under; zeros: none
-    Inbox::ErrorHandler handler;  ///< called for events of no request
+    std::string engine;       ///< as given to ulc_open()
+    std::string profile;      ///< for the next job; empty: the engine's
+    Nanos patience = 0;       ///< with nodes of the next job; 0: the engine's
+    abi::JoinRequest join{};  ///< the last; name_length 0: none
+    std::uint16_t links = 0;  ///< the number it was opened for; 0: none
+    ulc_link_address name{};  ///< the name it was opened under; zeros: none
+    ErrorHandler handler;     ///< called for events of no request
     std::uint64_t announce_from = UINT64_MAX;
     std::uint64_t held_max = UINT64_MAX;
 };
@@ -81,10 +81,7 @@ public:
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
 
-    void set_error_handler(const Inbox::ErrorHandler& handler) noexcept {
-        recall_.handler = handler;
-        inbox_.set_error_handler(handler);
-    }
+    void set_error_handler(const ErrorHandler& handler) noexcept { recall_.handler = handler; }
     [[nodiscard]] const Recall& recall() const noexcept { return recall_; }
     void opened_as(std::string engine) noexcept { recall_.engine = std::move(engine); }
     /// Repeats the settings of another endpoint. Called before it joins.
@@ -136,7 +133,9 @@ public:
     /// more.
     void push_announced() noexcept { outbox_.push_announced(rank_); }
     /// Returns the bytes of memory of the library that messages take.
-    [[nodiscard]] std::uint64_t memory_held() const noexcept { return inbox_.memory_used(); }
+    [[nodiscard]] std::uint64_t memory_held() const noexcept {
+        return inbox_.arrivals().shares().used();
+    }
     /// Returns the number of control messages of other ranks' libulc that were malformed or came
     /// too late, and were dropped.
     [[nodiscard]] std::uint64_t words_dropped() const noexcept {

@@ -26,8 +26,8 @@ int Endpoint::set_rendezvous(std::uint64_t from, std::uint64_t held_max) noexcep
     if (ended_ != 0) return ended_;
     recall_.announce_from = from;
     recall_.held_max = held_max;
-    outbox_.set_announce_from(from);
-    inbox_.set_held_max(held_max);
+    outbox_.announcements().set_from(from);
+    inbox_.arrivals().shares().set_held_max(held_max);
     return ULC_OK;
 }
 
@@ -36,7 +36,7 @@ Inbox::Taken Endpoint::on_word(const abi::CompletionRecord& record) {
     if (record.tag == kTagAnnouncement || is_rest(record.tag)) return inbox_.on_announced(record);
     std::uint32_t length = 0;
     std::uint32_t block = UINT32_MAX;
-    const unsigned char* payload = inbox_.payload_of(record, length, block);
+    const unsigned char* payload = inbox_.arrivals().payload_of(record, length, block);
     if (payload == nullptr || record.source >= size_) return Inbox::Taken::kCorrupt;
     bool understood = false;
     const bool by_unicast = group_of(record.stream) == 0;
@@ -54,7 +54,7 @@ Inbox::Taken Endpoint::on_word(const abi::CompletionRecord& record) {
         understood = groups_.on_control(record.source, record.tag, {payload, length});
     }
     if (!understood) ++words_dropped_;
-    if (block != UINT32_MAX) inbox_.give_back(block);
+    if (block != UINT32_MAX) inbox_.arrivals().give_back(block);
     return Inbox::Taken::kYes;
 }
 
@@ -71,7 +71,7 @@ bool Endpoint::say(std::uint16_t to, std::uint64_t tag, const void* word,
 void Endpoint::answer_announced() noexcept {
     if (ended_ != 0) return;
     for (unsigned tries = kWordsAtOnce; tries > 0; --tries) {
-        Arrival* const arrival = inbox_.first_to_ask();
+        Arrival* const arrival = inbox_.arrivals().first_to_ask();
         if (arrival == nullptr) break;
         Ask ask{};
         ask.id = arrival->id;
@@ -80,12 +80,12 @@ void Endpoint::answer_announced() noexcept {
                                ? answer_own(*arrival)
                                : say(arrival->source, kTagAsk, &ask, sizeof ask);
         if (asked) {
-            inbox_.on_asked(*arrival);
+            inbox_.arrivals().on_asked(*arrival);
         } else {
-            inbox_.ask_later(*arrival);
+            inbox_.arrivals().ask_later(*arrival);
         }
     }
-    inbox_.each_to_hold(kWordsAtOnce, [this](std::uint16_t source, bool holds) {
+    inbox_.arrivals().shares().each_to_hold(kWordsAtOnce, [this](std::uint16_t source, bool holds) {
         Hold hold{};
         hold.hold = holds ? 1U : 0U;
         return source == rank_ || say(source, kTagHold, &hold, sizeof hold);
@@ -107,7 +107,7 @@ int Endpoint::announce_to_self(const SendArgs& args, ulc_request* request) noexc
 
 // False: no memory now.
 bool Endpoint::answer_own(Arrival& arrival) noexcept {
-    const Request* request = outbox_.announced(arrival.id);
+    const Request* request = outbox_.announcements().find(arrival.id);
     if (request == nullptr) return true;  // it ended with the endpoint's leaving
     Pieces payload;
     payload.base = const_cast<unsigned char*>(request->payload);

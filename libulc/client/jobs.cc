@@ -207,7 +207,7 @@ void Endpoint::on_peer_gone(std::uint16_t rank, int error, Nanos absence) {
                        static_cast<double>(absence) / static_cast<double>(kSecond));
     if (near_ != nullptr) near_->forget(rank);
     const unsigned failed = outbox_.peer_gone(rank, error);
-    if (failed > 0) inbox_.report(error, rank, failed);
+    if (failed > 0) recall_.handler.report(error, rank, failed);
     inbox_.peer_gone(rank, error);
     groups_.peer_gone(rank, error);
 }

@@ -35,7 +35,7 @@ int Endpoint::send_by_near(std::uint16_t to, std::uint64_t tag, const Pieces& pa
     args.stream = to;
     args.tag = tag;
     args.payload = payload;
-    if (flags == 0 && !outbox_.announces(args) && near_->send(to, tag, payload)) {
+    if (flags == 0 && !outbox_.announcements().include(args) && near_->send(to, tag, payload)) {
         if (request != nullptr) Request::begin_done(request, to, tag, payload.length);
         return ULC_OK;
     }
@@ -59,7 +59,7 @@ int Endpoint::send_by_near(std::uint16_t to, std::uint64_t tag, const Pieces& pa
 }
 
 int Endpoint::send_to_self(const SendArgs& args, ulc_request* request) {
-    if (outbox_.announces(args)) return announce_to_self(args, request);
+    if (outbox_.announcements().include(args)) return announce_to_self(args, request);
     if (!inbox_.deliver(rank_, args.tag, args.payload, Inbox::Counts::kNo))
         return ULC_ERR_NO_MEMORY;
     if (request != nullptr) Request::begin(request, RequestState::kQueued).done(ULC_OK);
@@ -118,7 +118,7 @@ int Endpoint::receive(std::uint16_t from, std::uint64_t tag, std::uint64_t mask,
     request.mask = mask;
     request.lies_in(buffer);
     inbox_.receive(request, from == kAnySource ? 0 : int{peer_errors_[from]});
-    if (inbox_.first_to_ask() != nullptr) answer_announced();
+    if (inbox_.arrivals().first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }
 
@@ -135,7 +135,7 @@ int Endpoint::receive_many(std::uint16_t from, std::uint64_t tag, std::uint64_t 
     request.give = give;
     request.collector = &collector_;
     inbox_.receive_many(request, from == kAnySource ? 0 : int{peer_errors_[from]});
-    if (inbox_.first_to_ask() != nullptr) answer_announced();
+    if (inbox_.arrivals().first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }
 
@@ -179,7 +179,7 @@ int Endpoint::abandon_receive(ulc_request* memory) noexcept {
         request.collector = collector;
         return error;
     }
-    if (inbox_.first_to_ask() != nullptr) answer_announced();
+    if (inbox_.arrivals().first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }
 
@@ -209,7 +209,7 @@ int Endpoint::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, co
     int none = 0;
     if (const int error = may_look(from, none); error != ULC_OK) return error;
     const int result = inbox_.take(from, tag, mask, view, status);
-    if (inbox_.first_to_ask() != nullptr) answer_announced();
+    if (inbox_.arrivals().first_to_ask() != nullptr) answer_announced();
     return result == ULC_ERR_AGAIN ? none : result;
 }
 
@@ -250,14 +250,14 @@ int Endpoint::receive_claimed(Arrival* message, const Pieces& buffer,
     request.mask = UINT64_MAX;
     request.lies_in(buffer);
     inbox_.receive_claimed(request, *message);
-    if (inbox_.first_to_ask() != nullptr) answer_announced();
+    if (inbox_.arrivals().first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }
 
 int Endpoint::discard(Arrival* message) noexcept {
     if (message == nullptr || !message->claimed) return ULC_ERR_INVALID;
     inbox_.discard(*message);
-    if (inbox_.first_to_ask() != nullptr) answer_announced();
+    if (inbox_.arrivals().first_to_ask() != nullptr) answer_announced();
     return ULC_OK;
 }
 

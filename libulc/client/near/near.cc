@@ -152,7 +152,9 @@ bool Near::drain(std::uint16_t from) noexcept {
 unsigned Near::drain_all(bool* stalled) noexcept {
     for (std::size_t i = 0; i < receivers_.size(); ++i) {
         const std::uint16_t source = receivers_[i]->source;
-        if (!receivers_[i]->ring.ready() || inbox_.intake_of(source) != abi::Intake::kAll) continue;
+        if (!receivers_[i]->ring.ready() ||
+            inbox_.arrivals().shares().intake_of(source) != abi::Intake::kAll)
+            continue;
         if (!drain(source)) *stalled = true;
     }
     return std::exchange(given_, 0);

@@ -22,6 +22,7 @@
 namespace ulc::client {
 
 enum class Storage : std::uint8_t {
+    kFree,    ///< this is no message
     kInline,  ///< inline_octets
     kArena,   ///< a block of the rx arena, given back afterwards
     kHeap,    ///< malloc'ed, grows with the chunks
@@ -79,6 +80,10 @@ struct Arrival {
     Listed listed;       ///< by `open`
     unsigned char inline_octets[abi::kInlineOctetsMax];
 };
+
+inline bool has(const abi::CompletionRecord& record, abi::CompletionFlag flag) noexcept {
+    return (record.flags & flag) != 0;
+}
 
 /// The group that a message was multicast to; 0: it was sent to this rank alone.
 inline std::uint32_t group_of(std::uint32_t stream) noexcept {

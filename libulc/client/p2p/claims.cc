@@ -43,23 +43,15 @@ void Inbox::discard(Arrival& arrival) noexcept {
 void Inbox::throw_away(Arrival& arrival) noexcept {
     arrival.discarded = true;
     arrival.request = nullptr;
-    if (arrival.announced && !arrival.asked) ask(arrival, 0);
+    if (arrival.announced && !arrival.asked) arrivals_.ask(arrival, 0);
     if (arrival.ask_due) arrival.wanted = 0;
     const bool more = arrival.announced && arrival.received < arrival.wanted;
     if (arrival.listed != Listed::kOpen && !more) {
-        retire(arrival);
+        arrivals_.retire(arrival);
         return;
     }
-    drop_data(arrival);
-    judge_if_stopped(arrival.source);
-}
-
-Arrival* Inbox::arrival_of(const Request& request) noexcept {
-    for (const Listed which : {Listed::kOpen, Listed::kAsked, Listed::kAnnounced})
-        for (Arrival* a = matcher_.list(request.source, which).front(); a != nullptr;
-             a = OpenArrivals::next(*a))
-            if (a->request == &request) return a;
-    return nullptr;
+    arrivals_.drop_data(arrival);
+    arrivals_.shares().judge_if_stopped(arrival.source);
 }
 
 // Ends the use of the place that the engine writes to. AGAIN: the message's completion comes.
@@ -71,7 +63,7 @@ int Inbox::forget_place(const Arrival& arrival) noexcept {
 }
 
 int Inbox::abandon(Request& request) noexcept {
-    Arrival* arrival = arrival_of(request);
+    Arrival* arrival = arrivals_.find_matched(request);
     ULC_CHECK(arrival != nullptr);
     const bool has_place = arrival->placed && arrival->listed == Listed::kOpen;
     const int forgotten = has_place ? forget_place(*arrival) : int{ULC_ERR_AGAIN};
@@ -94,13 +86,12 @@ int Inbox::take(std::uint16_t from, std::uint64_t tag, std::uint64_t mask, const
     Arrival* arrival = probe(from, tag, mask, status);
     if (arrival == nullptr) return ULC_ERR_AGAIN;
     // The rest comes into memory of the library; a sender may wait for the Ask alone.
-    if (arrival->announced && !arrival->asked) ask(*arrival, arrival->length);
-    if (!arrival->whole && !arrival->awaited) {
-        charge(*arrival, arrival->heap_capacity, 0);
-        arrival->awaited = true;
-        judge_if_stopped(arrival->source);
+    if (arrival->announced && !arrival->asked) arrivals_.ask(*arrival, arrival->length);
+    if (!arrival->whole) {
+        arrivals_.await(*arrival);
+        const std::uint64_t limit = arrivals_.shares().limit();
+        return arrival->length > limit / 2 ? ULC_ERR_LIMIT : ULC_ERR_AGAIN;
     }
-    if (!arrival->whole) return arrival->length > memory_limit_ / 2 ? ULC_ERR_LIMIT : ULC_ERR_AGAIN;
     matcher_.remove_unexpected(*arrival);
     taken_.push_back(*arrival);
     *view = arrival->data;
@@ -112,7 +103,7 @@ void Inbox::release(const void* view) noexcept {
          arrival = AllArrivals::next(*arrival)) {
         if (arrival->data != view) continue;
         taken_.remove(*arrival);
-        retire(*arrival);
+        arrivals_.retire(*arrival);
         return;
     }
 }

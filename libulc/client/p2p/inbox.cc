@@ -3,150 +3,29 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <new>
+
+#include "base/check.h"
+#include "client/p2p/parts.h"
 
 namespace ulc::client {
 namespace {
 
-bool has(const abi::CompletionRecord& record, abi::CompletionFlag flag) noexcept {
-    return (record.flags & flag) != 0;
-}
-
 /// Bytes of a message of the endpoint to itself that are shown before it is copied.
 constexpr std::size_t kHeadOctets = 64;
+
+/// Returns the receive into whose buffer the engine may write the message; nullptr: none.
+Request* find_receive(Matcher& matcher, const abi::Beginning& message) noexcept {
+    Request* request = matcher.find_posted(message.source, message.tag);
+    if (request != nullptr && request->many) return nullptr;
+    return request != nullptr && request->capacity >= message.length ? request : nullptr;
+}
 
 std::uint64_t tag_of(const abi::CompletionRecord& record) noexcept {
     return has(record, abi::kCompleteHasTag) ? record.tag : 0;
 }
 
 }  // namespace
-
-Inbox::Inbox(const abi::Region& region, std::uint64_t memory_octets) noexcept
-    : region_(region), releases_(region.release_producer()), memory_limit_(memory_octets) {}
-
-// Requests of callers may be gone by now: only our own are touched.
-Inbox::~Inbox() {
-    for (std::uint16_t source = 0; source < matcher_.ranks(); ++source)
-        for (const Listed which : {Listed::kOpen, Listed::kAnnounced, Listed::kAsked})
-            while (Arrival* arrival = matcher_.list(source, which).pop_front())
-                if (!arrival->unexpected && !arrival->claimed && arrival->storage == Storage::kHeap)
-                    std::free(arrival->data);
-    while (Arrival* arrival = matcher_.first_unexpected()) {
-        matcher_.remove_unexpected(*arrival);
-        if (arrival->storage == Storage::kHeap) std::free(arrival->data);
-    }
-    for (AllArrivals* list : {&taken_, &claimed_})
-        while (Arrival* arrival = list->pop_front())
-            if (arrival->storage == Storage::kHeap) std::free(arrival->data);
-}
-
-bool Inbox::begin_job(std::uint16_t ranks) noexcept {
-    try {
-        senders_.assign(ranks, Sender{});
-        to_hold_.reserve(ranks);
-        to_note_.reserve(ranks);
-        stopped_.clear();
-        stopped_.reserve(ranks);
-    } catch (const std::bad_alloc&) {
-        return false;
-    }
-    return matcher_.begin_job(ranks);
-}
-
-// ---------------------------------------------------------------- memory
-
-// Returns a node for a message, or nullptr when memory or the limit is used up.
-Arrival* Inbox::new_arrival(std::uint16_t source, std::uint32_t stream,
-                            std::uint64_t tag) noexcept {
-    if (free_.empty()) {
-        const std::uint64_t octets = kSlabArrivals * sizeof(Arrival);
-        if (!slabs_.empty() && memory_used_ + octets > memory_limit_) return nullptr;
-        auto* slab = new (std::nothrow) Arrival[kSlabArrivals];
-        if (slab == nullptr) return nullptr;
-        std::unique_ptr<Arrival[]> owned(slab);
-        try {
-            slabs_.push_back(std::move(owned));
-        } catch (const std::bad_alloc&) {
-            return nullptr;
-        }
-        for (std::size_t i = 0; i < kSlabArrivals; ++i) {
-            slab[i] = Arrival{};
-            free_.push_back(slab[i]);
-        }
-        memory_used_ += octets;
-    }
-    Arrival* arrival = free_.pop_front();
-    *arrival = Arrival{};
-    arrival->source = source;
-    arrival->stream = stream;
-    arrival->tag = tag;
-    arrival->storage = Storage::kNone;
-    senders_[source].memory += sizeof(Arrival);
-    return arrival;
-}
-
-// Releases the data that the node holds.
-void Inbox::drop_data(Arrival& arrival) noexcept {
-    if (arrival.storage == Storage::kHeap) {
-        std::free(arrival.data);
-        memory_used_ -= arrival.heap_capacity;
-        charge(arrival, arrival.heap_capacity, 0);
-    } else if (arrival.storage == Storage::kArena) {
-        arena_held_ -= static_cast<std::uint32_t>(arrival.length);
-        give_back(arrival.arena_offset);
-    }
-    arrival.storage = Storage::kNone;
-    arrival.data = nullptr;
-    arrival.heap_capacity = 0;
-    uncount(arrival);
-}
-
-// Releases the node and its data. It must be in no list.
-void Inbox::drop_arrival(Arrival& arrival) noexcept {
-    drop_data(arrival);
-    senders_[arrival.source].memory -= sizeof(Arrival);
-    free_.push_back(arrival);
-    judge_if_stopped(arrival.source);
-}
-
-// Makes the copy able to hold `octets`; it at least doubles. Returns false for lack of memory, or
-// at the limit.
-bool Inbox::reserve_heap(Arrival& arrival, std::uint64_t octets) noexcept {
-    if (arrival.storage == Storage::kHeap && octets <= arrival.heap_capacity) return true;
-    const std::uint64_t before = arrival.storage == Storage::kHeap ? arrival.heap_capacity : 0;
-    const std::uint64_t wanted = std::min(std::max(octets, before * 2), arrival.length);
-    const std::uint64_t capacity = std::max<std::uint64_t>(std::max(octets, wanted), 1);
-    if (memory_used_ - before + capacity > memory_limit_) return false;
-    void* data = std::realloc(before == 0 ? nullptr : arrival.data, capacity);
-    if (data == nullptr) return false;
-    arrival.data = static_cast<unsigned char*>(data);
-    arrival.heap_capacity = capacity;
-    arrival.storage = Storage::kHeap;
-    memory_used_ = memory_used_ - before + capacity;
-    charge(arrival, before, capacity);
-    return true;
-}
-
-// ---------------------------------------------------------------- arrival
-
-const unsigned char* Inbox::payload_of(const abi::CompletionRecord& record, std::uint32_t& length,
-                                       std::uint32_t& block) const noexcept {
-    if (has(record, abi::kCompleteInline)) {
-        length = record.inline_length;
-        block = kNoBlock;
-        return length <= abi::kInlineOctetsMax ? record.body.inline_octets : nullptr;
-    }
-    length = record.body.block.length;
-    block = record.body.block.offset;
-    if (block % kCacheLine != 0) return nullptr;
-    if (has(record, abi::kCompleteFrame)) [[unlikely]]
-        return region_.reaches_process()
-                   ? reinterpret_cast<const unsigned char*>(record.body.block.address)
-                   : nullptr;
-    return reinterpret_cast<const unsigned char*>(region_.rx(block, std::max(length, 4U)));
-}
 
 Inbox::Taken Inbox::on_message(const abi::CompletionRecord& record) noexcept {
     if (record.source >= matcher_.ranks()) return Taken::kCorrupt;
@@ -155,7 +34,7 @@ Inbox::Taken Inbox::on_message(const abi::CompletionRecord& record) noexcept {
     if (has(record, abi::kCompletePlaced)) return on_placed(record);
     std::uint32_t length = 0;
     std::uint32_t block = kNoBlock;
-    const unsigned char* payload = payload_of(record, length, block);
+    const unsigned char* payload = arrivals_.payload_of(record, length, block);
     if (payload == nullptr) return Taken::kCorrupt;
     if (!has(record, abi::kCompleteFirst)) return on_next(record, payload, length, block);
     if (has(record, abi::kCompleteLast)) return on_whole(record, payload, length, block);
@@ -166,27 +45,21 @@ void Inbox::finish(Request& request, std::uint64_t length) noexcept {
     request.length = length;
     const bool cut = length > request.capacity;
     request.done(cut ? ULC_ERR_TRUNCATED : ULC_OK);
-    if (cut) report(ULC_ERR_TRUNCATED, request.source, length);
-}
-
-// Returns the request that takes the message, out of its list; nullptr: none is posted.
-Request* Inbox::match(const Beginning& message) noexcept {
-    Request* request = matcher_.match_posted(message.source, message.tag);
-    const bool many = request != nullptr && request->many;
-    return many ? &posted_part(*request, message) : request;
+    if (cut) handler_.report(ULC_ERR_TRUNCATED, request.source, length);
 }
 
 Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned char* payload,
                              std::uint32_t length, std::uint32_t block) noexcept {
     const std::uint64_t tag = tag_of(record);
-    if (Request* request = match({record.source, record.stream, tag, length, payload, length})) {
+    if (Request* request =
+            match(matcher_, {record.source, record.stream, tag, length, payload, length})) {
         copy_into(*request, 0, payload, length);
         describe(*request, record.source, record.stream, tag);
         finish(*request, length);
-        if (block != kNoBlock) give_back(block);
+        arrivals_.give_back(block);
         return Taken::kYes;
     }
-    Arrival* arrival = new_arrival(record.source, record.stream, tag);
+    Arrival* arrival = arrivals_.create(record.source, record.stream, tag);
     if (arrival == nullptr) return Taken::kStalled;
     arrival->length = length;
     arrival->received = length;
@@ -196,19 +69,16 @@ Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned
         arrival->data = arrival->inline_octets;
         std::memcpy(arrival->data, payload, length);
     } else if (!has(record, abi::kCompleteReserve) &&
-               arena_held_ + length <= region_.layout().rx_arena_octets / 2) {
-        arrival->storage = Storage::kArena;
-        arrival->arena_offset = block;
-        arrival->data = const_cast<unsigned char*>(payload);  // only read
-        arena_held_ += length;
-    } else if (reserve_heap(*arrival, length)) {
+               arrivals_.keep_block(*arrival, block, payload)) {
+        // it waits there
+    } else if (arrivals_.reserve(*arrival, length)) {
         std::memcpy(arrival->data, payload, length);
-        give_back(block);
+        arrivals_.give_back(block);
     } else {
-        drop_arrival(*arrival);
+        arrivals_.drop(*arrival);
         return Taken::kStalled;
     }
-    count(*arrival, length);
+    arrivals_.shares().count(*arrival, length);
     add_unexpected(*arrival);
     return Taken::kYes;
 }
@@ -217,42 +87,37 @@ Inbox::Taken Inbox::on_first(const abi::CompletionRecord& record, const unsigned
                              std::uint32_t length, std::uint32_t block) noexcept {
     const std::uint64_t total =
         has(record, abi::kCompleteInline) ? length : record.body.block.message_length;
-    if (total <= length || find_open(record) != nullptr) return Taken::kCorrupt;
-    Arrival* arrival = new_arrival(record.source, record.stream, tag_of(record));
+    if (total <= length || arrivals_.find_open(record.source, record.stream) != nullptr)
+        return Taken::kCorrupt;
+    Arrival* arrival = arrivals_.create(record.source, record.stream, tag_of(record));
     if (arrival == nullptr) return Taken::kStalled;
     arrival->length = total;
     arrival->until = total;
     if (Request* request =
-            match({record.source, record.stream, arrival->tag, total, payload, length}))
+            match(matcher_, {record.source, record.stream, arrival->tag, total, payload, length}))
         join(*arrival, *request);
     if (!append(*arrival, payload, length)) {  // only without a request: nothing is lost
-        drop_arrival(*arrival);
+        arrivals_.drop(*arrival);
         return Taken::kStalled;
     }
-    if (block != kNoBlock) give_back(block);
-    move_to(*arrival, Listed::kOpen);
+    arrivals_.give_back(block);
+    arrivals_.move_to(*arrival, Listed::kOpen);
     if (arrival->request == nullptr) add_unexpected(*arrival);
     return Taken::kYes;
 }
 
 Inbox::Taken Inbox::on_next(const abi::CompletionRecord& record, const unsigned char* payload,
                             std::uint32_t length, std::uint32_t block) noexcept {
-    Arrival* arrival = find_open(record);
+    Arrival* arrival = arrivals_.find_open(record.source, record.stream);
     const bool last = has(record, abi::kCompleteLast);
     if (arrival == nullptr || arrival->placed || length > arrival->until - arrival->received)
         return Taken::kCorrupt;
     if (last != (arrival->received + length == arrival->until)) return Taken::kCorrupt;
     if (!append(*arrival, payload, length)) return Taken::kStalled;
-    if (block != kNoBlock) give_back(block);
+    arrivals_.give_back(block);
     if (!last) return Taken::kYes;
     part_ended(*arrival);
     return Taken::kYes;
-}
-
-Request* Inbox::find_receive(const abi::Beginning& message) noexcept {
-    Request* request = matcher_.find_posted(message.source, message.tag);
-    if (request != nullptr && request->many) return nullptr;
-    return request != nullptr && request->capacity >= message.length ? request : nullptr;
 }
 
 abi::Place Inbox::find_place(const abi::Beginning& message) noexcept {
@@ -261,7 +126,7 @@ abi::Place Inbox::find_place(const abi::Beginning& message) noexcept {
         const Arrival* arrival = find_rest_place(message);
         return arrival == nullptr ? abi::Place{} : place_of(*arrival->request, arrival->received);
     }
-    const Request* request = find_receive(message);
+    const Request* request = find_receive(matcher_, message);
     return request == nullptr ? abi::Place{} : place_of(*request, 0);
 }
 
@@ -272,9 +137,9 @@ abi::Place Inbox::place(const abi::Beginning& message) noexcept {
         arrival = find_rest_place(message);
         if (arrival == nullptr) return {};
     } else {
-        Request* request = find_receive(message);
+        Request* request = find_receive(matcher_, message);
         if (request == nullptr) return {};
-        arrival = new_arrival(message.source, message.stream, message.tag);
+        arrival = arrivals_.create(message.source, message.stream, message.tag);
         if (arrival == nullptr) return {};
         matcher_.unpost(*request);
         join(*arrival, *request);
@@ -282,13 +147,13 @@ abi::Place Inbox::place(const abi::Beginning& message) noexcept {
     }
     arrival->until = arrival->received + message.length;
     arrival->placed = true;
-    move_to(*arrival, Listed::kOpen);
+    arrivals_.move_to(*arrival, Listed::kOpen);
     return place_of(*arrival->request, arrival->received);
 }
 
 // Handles a message that the engine has put at the place named by place().
 Inbox::Taken Inbox::on_placed(const abi::CompletionRecord& record) noexcept {
-    Arrival* arrival = find_open(record);
+    Arrival* arrival = arrivals_.find_open(record.source, record.stream);
     if (arrival == nullptr || !arrival->placed || !has(record, abi::kCompleteLast) ||
         record.body.block.message_length != arrival->until - arrival->received)
         return Taken::kCorrupt;
@@ -300,9 +165,9 @@ Inbox::Taken Inbox::on_placed(const abi::CompletionRecord& record) noexcept {
 // Handles a message that the source aborted: the engine reports it with an empty last chunk that
 // has a status.
 Inbox::Taken Inbox::on_broken(const abi::CompletionRecord& record) noexcept {
-    Arrival* arrival = find_open(record);
+    Arrival* arrival = arrivals_.find_open(record.source, record.stream);
     if (arrival == nullptr) return Taken::kYes;
-    move_to(*arrival, Listed::kNot);
+    arrivals_.move_to(*arrival, Listed::kNot);
     break_off(*arrival, record.status);
     return Taken::kYes;
 }
@@ -310,7 +175,7 @@ Inbox::Taken Inbox::on_broken(const abi::CompletionRecord& record) noexcept {
 // Ends a message, which is in no list of its source, and of which nothing more comes. A claimed one
 // waits for its receive. A sender that waits for an Ask gets one, for nothing.
 void Inbox::break_off(Arrival& arrival, int error) noexcept {
-    if (arrival.announced && !arrival.asked) ask(arrival, 0);
+    if (arrival.announced && !arrival.asked) arrivals_.ask(arrival, 0);
     if (arrival.claimed) {
         arrival.whole = true;
         arrival.error = error;
@@ -318,7 +183,7 @@ void Inbox::break_off(Arrival& arrival, int error) noexcept {
     }
     if (arrival.request != nullptr) arrival.request->done(error);
     if (arrival.unexpected) matcher_.remove_unexpected(arrival);
-    retire(arrival);
+    arrivals_.retire(arrival);
 }
 
 // Notes that the message that came in chunks, or was written by the engine, has ended.
@@ -327,39 +192,28 @@ void Inbox::part_ended(Arrival& arrival) noexcept {
         announced_part_ended(arrival);
         return;
     }
-    move_to(arrival, Listed::kNot);
+    arrivals_.move_to(arrival, Listed::kNot);
     arrival.whole = true;
     if (arrival.request != nullptr) finish(*arrival.request, arrival.length);
-    if (arrival.request != nullptr || arrival.discarded) drop_arrival(arrival);
+    if (arrival.request != nullptr || arrival.discarded) arrivals_.drop(arrival);
 }
 
-// Takes the message out of the list of its source that it is in, and puts it into another.
-void Inbox::move_to(Arrival& arrival, Listed where) noexcept {
-    if (arrival.listed != Listed::kNot)
-        matcher_.list(arrival.source, arrival.listed).remove(arrival);
-    if (arrival.listed == Listed::kAsked) --asked_;
-    if (where == Listed::kAsked) ++asked_;
-    arrival.listed = where;
-    if (where != Listed::kNot) matcher_.list(arrival.source, where).push_back(arrival);
+// A message that nothing has matched takes memory, also if it has no bytes.
+void Inbox::add_unexpected(Arrival& arrival) noexcept {
+    matcher_.add_unexpected(arrival);
+    arrivals_.shares().judge(arrival.source);
 }
 
 bool Inbox::append(Arrival& arrival, const unsigned char* payload, std::uint32_t length) noexcept {
     if (arrival.request != nullptr) {
         copy_into(*arrival.request, arrival.received, payload, length);
     } else if (!arrival.discarded) {
-        if (!reserve_heap(arrival, arrival.received + length)) return false;
+        if (!arrivals_.reserve(arrival, arrival.received + length)) return false;
         std::memcpy(arrival.data + arrival.received, payload, length);
-        count(arrival, length);
+        arrivals_.shares().count(arrival, length);
     }
     arrival.received += length;
     return true;
-}
-
-Arrival* Inbox::find_open(const abi::CompletionRecord& record) noexcept {
-    for (Arrival* a = matcher_.open(record.source).front(); a != nullptr;
-         a = OpenArrivals::next(*a))
-        if (a->stream == record.stream) return a;
-    return nullptr;
 }
 
 bool Inbox::deliver(std::uint16_t source, std::uint64_t tag, const Pieces& payload,
@@ -370,7 +224,7 @@ bool Inbox::deliver(std::uint16_t source, std::uint64_t tag, const Pieces& paylo
     unsigned char head[kHeadOctets];
     const std::uint64_t octets = std::min<std::uint64_t>(length, sizeof head);
     if (octets > 0) whole.read(0, head, octets);
-    if (Request* request = match({source, source, tag, length, head, octets})) {
+    if (Request* request = match(matcher_, {source, source, tag, length, head, octets})) {
         // This copy decided the match, so these bytes are not read again.
         copy_into(*request, 0, head, octets);
         std::uint64_t at = octets;
@@ -387,14 +241,14 @@ bool Inbox::deliver(std::uint16_t source, std::uint64_t tag, const Pieces& paylo
         finish(*request, length);
         return true;
     }
-    Arrival* arrival = new_arrival(source, source, tag);
+    Arrival* arrival = arrivals_.create(source, source, tag);
     if (arrival == nullptr) return false;
     arrival->length = length;
     if (length <= abi::kInlineOctetsMax) {
         arrival->storage = Storage::kInline;
         arrival->data = arrival->inline_octets;
-    } else if (!reserve_heap(*arrival, length)) {
-        drop_arrival(*arrival);
+    } else if (!arrivals_.reserve(*arrival, length)) {
+        arrivals_.drop(*arrival);
         return false;
     }
     if (length > 0) whole.read(0, arrival->data, length);
@@ -404,7 +258,7 @@ bool Inbox::deliver(std::uint16_t source, std::uint64_t tag, const Pieces& paylo
         matcher_.add_unexpected(*arrival);
         return true;
     }
-    count(*arrival, length);
+    arrivals_.shares().count(*arrival, length);
     add_unexpected(*arrival);
     return true;
 }
@@ -436,8 +290,8 @@ void Inbox::give(Arrival& arrival, Request& request) noexcept {
         return;
     }
     if (!arrival.whole) {
-        drop_data(arrival);  // the rest goes straight to the buffer
-        judge_if_stopped(arrival.source);
+        arrivals_.drop_data(arrival);  // the rest goes straight to the buffer
+        arrivals_.shares().judge_if_stopped(arrival.source);
         return;
     }
     if (arrival.error != 0) {
@@ -445,7 +299,7 @@ void Inbox::give(Arrival& arrival, Request& request) noexcept {
     } else {
         finish(request, arrival.length);
     }
-    retire(arrival);
+    arrivals_.retire(arrival);
 }
 
 bool Inbox::cancel(Request& request) noexcept {
@@ -459,11 +313,11 @@ bool Inbox::cancel(Request& request) noexcept {
 
 void Inbox::drop_open(std::uint16_t source, int error) noexcept {
     for (const Listed which : {Listed::kOpen, Listed::kAnnounced, Listed::kAsked}) {
-        while (Arrival* arrival = matcher_.list(source, which).front()) {
+        while (Arrival* arrival = arrivals_.first(source, which)) {
             // Its engine has left the place, but may not have reported that.
             if (arrival->placed && which == Listed::kOpen && arrival->request != nullptr)
                 static_cast<void>(forget_place(*arrival));
-            move_to(*arrival, Listed::kNot);
+            arrivals_.move_to(*arrival, Listed::kNot);
             break_off(*arrival, error);
         }
     }
@@ -481,9 +335,9 @@ void Inbox::forget(std::uint16_t source) noexcept {
     peer_gone(source, ULC_ERR_CLOSED);
     while (Arrival* arrival = matcher_.first_unexpected(source)) {
         matcher_.remove_unexpected(*arrival);
-        retire(*arrival);
+        arrivals_.retire(*arrival);
     }
-    senders_[source].told = false;  // the next one has not been asked to hold
+    arrivals_.shares().forget(source);
 }
 
 void Inbox::fail_all(int error) noexcept {
@@ -491,6 +345,13 @@ void Inbox::fail_all(int error) noexcept {
         peer_gone(source, error);
     while (Request* request = matcher_.take_posted(kAnySource))
         request->done(error);
+}
+
+void Inbox::check_invariants() const {
+    arrivals_.check_invariants();
+    for (const AllArrivals* list : {&taken_, &claimed_})
+        for (const Arrival* a = list->front(); a != nullptr; a = AllArrivals::next(*a))
+            ULC_CHECK(!a->unexpected && a->claimed == (list == &claimed_));
 }
 
 }  // namespace ulc::client

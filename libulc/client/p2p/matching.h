@@ -82,18 +82,6 @@ public:
         return sources_[source].unexpected.front();
     }
 
-    /// Messages of `source` that are still coming.
-    [[nodiscard]] OpenArrivals& open(std::uint16_t source) noexcept {
-        return sources_[source].open;
-    }
-    /// The list of `source` with that name; not kNot.
-    [[nodiscard]] OpenArrivals& list(std::uint16_t source, Listed which) noexcept {
-        Source& from = sources_[source];
-        return which == Listed::kOpen        ? from.open
-               : which == Listed::kAnnounced ? from.announced
-                                             : from.asked;
-    }
-
     /// Tells whether some posted receive takes a message that a placer is asked about.
     [[nodiscard]] bool has_long() const noexcept { return long_posted_ > 0; }
 
@@ -127,9 +115,6 @@ private:
     struct Source {
         RequestList posted;
         SourceArrivals unexpected;
-        OpenArrivals open;
-        OpenArrivals announced;
-        OpenArrivals asked;
         Links<Source> awaited;
         bool told = false;
         bool awaited_listed =

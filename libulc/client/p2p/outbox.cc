@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/group_handle.h"
+#include "client/p2p/arrival.h"
 
 namespace ulc::client {
 namespace {
@@ -20,28 +21,29 @@ constexpr int kDoneMax = 1024;        ///< sends that one call finds done
 /// memory that would run out, and only a client that polls hears that its receiver wants no more.
 constexpr std::uint32_t kDirectInFlightMax = 512;
 
-Request make_request(const SendArgs& args) noexcept {
-    Request request{};
-    request.state = RequestState::kQueued;
-    request.has_subset = args.has_subset;
-    request.tag = args.tag;
-    request.delivered = args.delivered;
-    request.matched = args.matched;
-    request.lies_in(args.payload);
-    request.subset = args.subset;
-    request.stream = args.stream;
-    return request;
-}
 
 }  // namespace
+
+Request SendArgs::request() const noexcept {
+    Request request{};
+    request.state = RequestState::kQueued;
+    request.has_subset = has_subset;
+    request.tag = tag;
+    request.delivered = delivered;
+    request.matched = matched;
+    request.lies_in(payload);
+    request.subset = subset;
+    request.stream = stream;
+    return request;
+}
 
 Outbox::Outbox(const abi::Region& region, Submitter& submitter) noexcept
     : submitter_(submitter),
       done_(region.send_done_consumer()),
-      in_flight_max_(region.layout().dq_entries),
       reaches_process_(region.reaches_process()),
       arena_(region.tx(0, region.layout().tx_arena_octets), region.layout().tx_arena_octets),
-      chunk_octets_(std::clamp(arena_.largest_block() / 8, kChunkOctetsMin, kChunkOctetsMax)) {}
+      chunk_octets_(std::clamp(arena_.largest_block() / 8, kChunkOctetsMin, kChunkOctetsMax)),
+      in_flight_(region.layout().dq_entries) {}
 
 // Requests of callers may be gone by now: only our own are touched.
 Outbox::~Outbox() {
@@ -52,9 +54,8 @@ Outbox::~Outbox() {
 bool Outbox::begin_job(std::uint16_t ranks) noexcept {
     try {
         peers_.assign(ranks, Peer{});
-        leaving_ = false;
-        // Enough for a steady state without another allocation.
-        table_.reserve(std::min(in_flight_max_, 256U));
+        announcements_.begin_job(ranks);
+        in_flight_.reserve();
     } catch (const std::bad_alloc&) {
         return false;
     }
@@ -62,16 +63,17 @@ bool Outbox::begin_job(std::uint16_t ranks) noexcept {
 }
 
 int Outbox::send(const SendArgs& args, ulc_request* memory) noexcept {
-    if ((args.payload.length >= announce_from_ || args.matched) && announces(args)) [[unlikely]]
+    if ((args.payload.length >= announcements_.from() || args.matched) &&
+        announcements_.include(args)) [[unlikely]]
         return send_announced(args, memory);
     if (memory == nullptr) {
         if (args.payload.length > chunk_octets_) return send_detached(args);
         if (must_queue(args.stream)) return ULC_ERR_AGAIN;
-        Request request = make_request(args);
+        Request request = args.request();
         request.detached = true;  // never zero-copy: the caller may change the payload at once
         return advance(request, true) == Step::kFinished ? ULC_OK : ULC_ERR_AGAIN;
     }
-    auto* request = ::new (static_cast<void*>(memory)) Request(make_request(args));
+    auto* request = ::new (static_cast<void*>(memory)) Request(args.request());
     if (must_queue(args.stream) || advance(*request, false) != Step::kFinished) enqueue(*request);
     return ULC_OK;
 }
@@ -99,7 +101,7 @@ Request* Outbox::copy_detached(const SendArgs& args, int& error) noexcept {
         return nullptr;
     }
     auto* copy = static_cast<unsigned char*>(memory) + sizeof(Detached);
-    auto* detached = ::new (memory) Detached{{}, make_request(args), length};
+    auto* detached = ::new (memory) Detached{{}, args.request(), length};
     Request& request = detached->request;
     request.read(0, copy, length);
     request.lies_in(Pieces::one(copy, length));
@@ -108,10 +110,6 @@ Request* Outbox::copy_detached(const SendArgs& args, int& error) noexcept {
     detached_octets_ += length;
     detached_.push_back(*detached);
     return &request;
-}
-
-Request& Outbox::begin_send(ulc_request* memory, const SendArgs& args) noexcept {
-    return *::new (static_cast<void*>(memory)) Request(make_request(args));
 }
 
 // Ends the request; a detached one in the pending list is freed.
@@ -202,10 +200,10 @@ Outbox::Step Outbox::hand_inline(Request& request) noexcept {
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
     if (record == nullptr) return Step::kRingFull;
     if (request.delivered) {
-        record->cookie = take_cookie();
+        record->cookie = in_flight_.take();
         if (record->cookie == kNoCookie) return Step::kBlocked;
-        table_[record->cookie].request = &request;
-        table_[record->cookie].stream = request.stream;
+        in_flight_[record->cookie].request = &request;
+        in_flight_[record->cookie].stream = request.stream;
     }
     describe_inline(*record, request.stream, request.tag, request.capacity);
     if (request.delivered) record->flags |= abi::kSubmitNotifyAcked;
@@ -236,12 +234,13 @@ void Outbox::fill(abi::SubmissionRecord& record, const Request& request, std::ui
 /// Submits a payload that is read in place.
 Outbox::Step Outbox::hand_whole(Request& request, std::uint8_t flag,
                                 std::uint32_t offset) noexcept {
-    if ((flag & abi::kSubmitDirect) != 0 && in_flight_ >= kDirectInFlightMax) return Step::kBlocked;
-    const std::uint32_t cookie = take_cookie();
+    if ((flag & abi::kSubmitDirect) != 0 && in_flight_.count() >= kDirectInFlightMax)
+        return Step::kBlocked;
+    const std::uint32_t cookie = in_flight_.take();
     if (cookie == kNoCookie) return Step::kBlocked;
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
     if (record == nullptr) {
-        drop_cookie(cookie);
+        in_flight_.drop(cookie);
         return Step::kRingFull;
     }
     fill(*record, request, cookie, offset, static_cast<std::uint32_t>(request.capacity));
@@ -252,8 +251,8 @@ Outbox::Step Outbox::hand_whole(Request& request, std::uint8_t flag,
                                          ? std::bit_cast<std::uintptr_t>(request.payload)
                                          : std::bit_cast<std::uintptr_t>(request.pieces);
     }
-    table_[cookie].request = &request;
-    table_[cookie].stream = request.stream;
+    in_flight_[cookie].request = &request;
+    in_flight_[cookie].stream = request.stream;
     request.length = request.capacity;
     request.state = RequestState::kSubmitted;
     submitter_.publish();
@@ -267,9 +266,9 @@ Outbox::Step Outbox::hand_chunk(Request& request, bool whole_only) noexcept {
     if (held != 0 && held + octets > arena_.octets() / 2) return Step::kBlocked;
     abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kSend);
     if (record == nullptr) return Step::kRingFull;
-    const std::uint32_t cookie = take_cookie();
+    const std::uint32_t cookie = in_flight_.take();
     if (cookie == kNoCookie) return Step::kBlocked;
-    InFlight& entry = table_[cookie];
+    InFlight::Entry& entry = in_flight_[cookie];
     if (octets > 0) {
         entry.block = arena_.allocate(octets);
         while (entry.block == TxArena::kNone && !whole_only && octets > kChunkOctetsMin) {
@@ -277,7 +276,7 @@ Outbox::Step Outbox::hand_chunk(Request& request, bool whole_only) noexcept {
             entry.block = arena_.allocate(octets);
         }
         if (entry.block == TxArena::kNone) {
-            drop_cookie(cookie);
+            in_flight_.drop(cookie);
             return Step::kBlocked;
         }
         request.read(request.length, arena_.at(entry.block), octets);
@@ -296,32 +295,6 @@ std::uint32_t& Outbox::held_by(std::uint32_t stream) noexcept {
     return is_group(stream) ? group_octets_ : peers_[stream].arena_octets;
 }
 
-std::uint32_t Outbox::take_cookie() noexcept {
-    std::uint32_t cookie = free_cookie_;
-    if (cookie != kNoCookie) {
-        free_cookie_ = table_[cookie].next_free;
-    } else {
-        if (table_.size() == in_flight_max_) return kNoCookie;
-        try {
-            table_.emplace_back();
-        } catch (const std::bad_alloc&) {
-            return kNoCookie;
-        }
-        cookie = static_cast<std::uint32_t>(table_.size()) - 1;
-    }
-    table_[cookie] = {};
-    table_[cookie].used = true;
-    ++in_flight_;
-    return cookie;
-}
-
-void Outbox::drop_cookie(std::uint32_t cookie) noexcept {
-    table_[cookie].used = false;
-    table_[cookie].next_free = free_cookie_;
-    free_cookie_ = cookie;
-    --in_flight_;
-}
-
 int Outbox::take_all_done() noexcept {
     int taken = 0;
     for (abi::SendDone done{}; taken < kDoneMax && done_.take(done); ++taken)
@@ -330,9 +303,9 @@ int Outbox::take_all_done() noexcept {
 }
 
 bool Outbox::on_done(const abi::SendDone& done) noexcept {
-    if (done.cookie >= table_.size() || !table_[done.cookie].used) return false;
-    const InFlight entry = table_[done.cookie];
-    drop_cookie(done.cookie);
+    if (!in_flight_.has(done.cookie)) return false;
+    const InFlight::Entry entry = in_flight_[done.cookie];
+    in_flight_.drop(done.cookie);
     if (entry.block != TxArena::kNone) ULC_CHECK(arena_.free(entry.block));
     std::uint32_t& held = held_by(entry.stream);
     held -= std::min(held, entry.octets);
@@ -346,7 +319,7 @@ unsigned Outbox::peer_gone(std::uint16_t rank, int error) noexcept {
         Request* const after = RequestList::next(*request);
         if (request->stream == rank) {
             dequeue(*request);
-            if (request->announces) drop_id(request->id);
+            if (request->announces) announcements_.close(request->id);
             end(*request, error);
             ++messages;
         }
@@ -356,25 +329,37 @@ unsigned Outbox::peer_gone(std::uint16_t rank, int error) noexcept {
     return messages;
 }
 
-bool Outbox::all_submitted_to(std::uint16_t rank) const noexcept {
-    return peers_[rank].pending == 0;
-}
-
 void Outbox::fail_all(int error) noexcept {
     while (!pending_.empty()) {
         Request& request = *pending_.front();
         dequeue(request);
-        if (request.announces) drop_id(request.id);
+        if (request.announces) announcements_.close(request.id);
         end(request, error);
     }
-    for (InFlight& entry : table_) {
-        if (entry.used && entry.request != nullptr) entry.request->done(error);
-        entry.request = nullptr;
+    in_flight_.fail_all(error);
+    announcements_.each([&](Request& request) { end(request, error); });
+    announcements_.clear();
+}
+
+void Outbox::check_invariants() const {
+    std::uint32_t groups = 0;
+    std::vector<std::uint32_t> pending(peers_.size());
+    for (const Request* r = pending_.front(); r != nullptr; r = RequestList::next(*r)) {
+        ULC_CHECK(r->state == RequestState::kQueued);
+        ++(is_group(r->stream) ? groups : pending[r->stream]);
     }
-    for (const Announced& one : announced_)
-        if (one.request != nullptr) end(*one.request, error);
-    announced_.clear();
-    free_announced_ = kNoCookie;
+    ULC_CHECK(groups == pending_groups_);
+    std::uint64_t held = group_octets_;
+    for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+        ULC_CHECK(pending[rank] == peers_[rank].pending);
+        held += peers_[rank].arena_octets;
+    }
+    ULC_CHECK(held == in_flight_.check_invariants());
+    std::uint64_t copied = 0;
+    for (const Detached* d = detached_.front(); d != nullptr; d = DetachedList::next(*d))
+        copied += d->octets;
+    ULC_CHECK(copied == detached_octets_);
+    announcements_.check_invariants();
 }
 
 }  // namespace ulc::client

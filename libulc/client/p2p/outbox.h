@@ -26,6 +26,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "client/p2p/announcements.h"
+#include "client/p2p/in_flight.h"
 #include "client/p2p/request.h"
 #include "client/p2p/submitter.h"
 #include "client/p2p/tx_arena.h"
@@ -41,6 +43,9 @@ struct SendArgs {
     bool matched = false;    ///< done when a receive has matched; needs a request
     std::uint64_t tag = 0;
     Pieces payload;
+
+    /// Returns a request that has handed over nothing.
+    [[nodiscard]] Request request() const noexcept;
 };
 
 class Outbox {
@@ -54,7 +59,6 @@ public:
     Outbox(const Outbox&) = delete;
     Outbox& operator=(const Outbox&) = delete;
 
-    [[nodiscard]] bool ok() const noexcept { return arena_.ok(); }
     /// Begins a job of that number of ranks. Returns false if out of memory.
     [[nodiscard]] bool begin_job(std::uint16_t ranks) noexcept;
 
@@ -68,9 +72,11 @@ public:
                                   ulc_request* request) noexcept;
     /// Takes the sends that the engine says are done, up to a limit. Returns how many; -1: it names
     /// one that is not there.
-    [[nodiscard]] int take_done() noexcept { return in_flight_ == 0 ? 0 : take_all_done(); }
+    [[nodiscard]] int take_done() noexcept { return in_flight_.count() == 0 ? 0 : take_all_done(); }
     /// True if take_done() would take one.
-    [[nodiscard]] bool has_done() const noexcept { return in_flight_ != 0 && done_.ready(); }
+    [[nodiscard]] bool has_done() const noexcept {
+        return in_flight_.count() != 0 && done_.ready();
+    }
     /// Submits waiting sends, as far as there is space. Returns how many requests ended.
     unsigned progress() noexcept { return pending_.empty() ? 0 : advance_pending(); }
     /// Ends sends to a rank that is gone with `error`. Returns the number of messages that were not
@@ -80,10 +86,7 @@ public:
     void fail_all(int error) noexcept;
 
     // --- announced messages (rendezvous.h), in outbox_announced.cc
-    /// Announces unicasts of users of that number of bytes and more; UINT64_MAX: none.
-    void set_announce_from(std::uint64_t octets) noexcept;
-    /// True if the send must be announced.
-    [[nodiscard]] bool announces(const SendArgs& args) const noexcept;
+    [[nodiscard]] Announcements& announcements() noexcept { return announcements_; }
     /// Handles an Ask of `source` for bytes up to `up_to`. Returns false if no such message waits
     /// for it.
     [[nodiscard]] bool on_ask(std::uint32_t source, std::uint32_t id, std::uint64_t up_to) noexcept;
@@ -97,30 +100,23 @@ public:
                                    std::uint32_t* id) noexcept;
     /// Withdraws the message that announce_own() just started.
     void take_back_own(std::uint32_t id) noexcept;
-    /// Returns the send with that announcement; nullptr: none.
-    [[nodiscard]] const Request* announced(std::uint32_t id) const noexcept;
 
     /// True if nothing for that rank waits for space.
-    [[nodiscard]] bool all_submitted_to(std::uint16_t rank) const noexcept;
+    [[nodiscard]] bool all_submitted_to(std::uint16_t rank) const noexcept {
+        return peers_[rank].pending == 0;
+    }
     /// True if nothing waits for space (the engine may still have blocks).
     [[nodiscard]] bool all_submitted() const noexcept { return pending_.empty(); }
     /// True if the engine also said of every send with a cookie that it is done.
-    [[nodiscard]] bool idle() const noexcept { return pending_.empty() && in_flight_ == 0; }
+    [[nodiscard]] bool idle() const noexcept { return pending_.empty() && in_flight_.count() == 0; }
     [[nodiscard]] TxArena& arena() noexcept { return arena_; }
-    [[nodiscard]] const TxArena& arena() const noexcept { return arena_; }
+    void check_invariants() const;
 
 private:
+    friend struct Breaker;
     enum class Step : std::uint8_t { kFinished, kBlocked, kRingFull };
-    static constexpr std::uint32_t kNoCookie = UINT32_MAX;
+    static constexpr std::uint32_t kNoCookie = InFlight::kNoCookie;
 
-    struct InFlight {
-        Request* request = nullptr;  ///< waits for it: payload in the caller's arena memory
-        std::uint32_t block = TxArena::kNone;
-        std::uint32_t octets = 0;
-        std::uint32_t stream = 0;
-        std::uint32_t next_free = kNoCookie;
-        bool used = false;
-    };
     /// A send without a request that was too long to be copied at once; the payload follows it in
     /// memory.
     struct Detached {
@@ -133,13 +129,6 @@ private:
         std::uint32_t pending = 0;       ///< requests in the pending list
         std::uint32_t arena_octets = 0;  ///< in the engine
         std::uint32_t blocked_pass = 0;
-        bool held = false;  ///< it sent Hold
-    };
-    static constexpr std::uint32_t kAnnouncedMax = 1U << 20;  ///< at once
-    struct Announced {
-        Request* request = nullptr;
-        std::uint32_t next_free = 0;
-        std::uint32_t generation = 0;
     };
 
     [[nodiscard]] int take_all_done() noexcept;
@@ -147,52 +136,34 @@ private:
     unsigned advance_pending() noexcept;
     [[nodiscard]] Step advance(Request& request, bool whole_only) noexcept;
     [[nodiscard]] Step hand_inline(Request& request) noexcept;
-    /// Makes the record one of a whole message inside itself; the caller adds the bytes.
-    static void describe_inline(abi::SubmissionRecord& record, std::uint32_t stream,
-                                std::uint64_t tag, std::uint64_t length) noexcept {
-        record.flags =
-            static_cast<std::uint8_t>(abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast |
-                                      (tag != 0 ? abi::kSubmitHasTag : 0));
-        record.inline_length = static_cast<std::uint16_t>(length);
-        record.stream = stream;
-        record.tag = tag;
-    }
     [[nodiscard]] Step hand_whole(Request& request, std::uint8_t flag,
                                   std::uint32_t offset) noexcept;
     [[nodiscard]] Step hand_chunk(Request& request, bool whole_only) noexcept;
     void fill(abi::SubmissionRecord& record, const Request& request, std::uint32_t cookie,
               std::uint32_t offset, std::uint32_t octets) noexcept;
-    [[nodiscard]] std::uint32_t take_cookie() noexcept;
-    void drop_cookie(std::uint32_t cookie) noexcept;
     [[nodiscard]] std::uint32_t& held_by(std::uint32_t stream) noexcept;
     [[nodiscard]] bool must_queue(std::uint32_t stream) const noexcept;
     void enqueue(Request& request) noexcept;
     void dequeue(Request& request) noexcept;
     [[nodiscard]] int send_detached(const SendArgs& args) noexcept;
     [[nodiscard]] Request* copy_detached(const SendArgs& args, int& error) noexcept;
-    [[nodiscard]] static Request& begin_send(ulc_request* memory, const SendArgs& args) noexcept;
     [[nodiscard]] int send_announced(const SendArgs& args, ulc_request* memory) noexcept;
     [[nodiscard]] Request* open_announcement(const SendArgs& args, ulc_request* memory,
                                              int& error) noexcept;
     [[nodiscard]] std::uint64_t first_part(const Request& request, bool held) const noexcept;
     [[nodiscard]] Step hand_announcement(Request& request) noexcept;
-    [[nodiscard]] bool take_id(Request& request) noexcept;
-    void drop_id(std::uint32_t id) noexcept;
     void send_rest(Request& request, std::uint64_t up_to) noexcept;
-    void set_threshold() noexcept;
     void announce_pending(std::uint32_t to) noexcept;
     void announced_peer_gone(std::uint32_t rank, int error) noexcept;
     void end(Request& request, int error) noexcept;
 
     Submitter& submitter_;
     abi::SendDoneConsumer done_;
-    std::uint32_t in_flight_max_;
     bool reaches_process_;  ///< the engine can read any memory of the caller
     TxArena arena_;
     std::uint32_t chunk_octets_;
-    std::vector<InFlight> table_;
-    std::uint32_t free_cookie_ = kNoCookie;
-    std::uint32_t in_flight_ = 0;
+    InFlight in_flight_;
+    Announcements announcements_;
     std::vector<Peer> peers_;
     RequestList pending_;
     DetachedList detached_;
@@ -200,21 +171,26 @@ private:
     std::uint32_t group_octets_ = 0;
     std::uint64_t detached_octets_ = 0;
     std::uint32_t pass_ = 0;
-    std::uint64_t announce_from_ = UINT64_MAX;  ///< shorter sends are not checked
-    std::uint64_t announce_all_from_ = UINT64_MAX;
-    std::uint32_t holding_peers_ = 0;
-    bool leaving_ = false;  ///< nothing is announced any more: no rest could follow
-    std::vector<Announced> announced_;
-    std::uint32_t free_announced_ = kNoCookie;
 };
 
 static_assert(abi::kInlineOctetsMax <= kCopyShortMax);
+
+/// Makes the record one of a whole message inside itself; the caller adds the bytes.
+inline void describe_inline(abi::SubmissionRecord& record, std::uint32_t stream, std::uint64_t tag,
+                            std::uint64_t length) noexcept {
+    record.flags =
+        static_cast<std::uint8_t>(abi::kSubmitInline | abi::kSubmitFirst | abi::kSubmitLast |
+                                  (tag != 0 ? abi::kSubmitHasTag : 0));
+    record.inline_length = static_cast<std::uint16_t>(length);
+    record.stream = stream;
+    record.tag = tag;
+}
 
 [[gnu::always_inline]] inline bool Outbox::send_short(std::uint32_t stream, std::uint64_t tag,
                                                       const Pieces& payload,
                                                       ulc_request* request) noexcept {
     const std::uint64_t length = payload.length;
-    if (length > abi::kInlineOctetsMax || length >= announce_from_ || !pending_.empty())
+    if (length > abi::kInlineOctetsMax || length >= announcements_.from() || !pending_.empty())
         return false;
     abi::SubmissionRecord* record = submitter_.claim_raw();
     if (record == nullptr) return false;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sender's part of announced messages (rendezvous.h): ids, announcements, and the rest when it
-// is asked for.
-//
-// An id is an index into the table of announcements and, above kIndexBits, a generation, so that a
-// late Ask for an earlier message is not one for the message that has its place.
+// The sender's part of announced messages (rendezvous.h): announcements, and the rest when it is
+// asked for. announcements.h has the table of them.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -14,35 +11,8 @@
 #include "client/p2p/tags.h"
 
 namespace ulc::client {
-namespace {
-
-constexpr unsigned kIndexBits = 20;
-constexpr std::uint32_t kIndexMask = (1U << kIndexBits) - 1;
-}  // namespace
-
-void Outbox::set_announce_from(std::uint64_t octets) noexcept {
-    announce_all_from_ = octets;
-    set_threshold();
-}
-
-void Outbox::set_threshold() noexcept {
-    announce_from_ =
-        holding_peers_ > 0 ? std::min(announce_all_from_, kHeldOctetsMin) : announce_all_from_;
-}
-
-bool Outbox::announces(const SendArgs& args) const noexcept {
-    if (is_group(args.stream) || args.tag >= kUserTagsEnd) return false;
-    const bool held = peers_[args.stream].held && args.payload.length >= kHeldOctetsMin;
-    return args.matched || held || args.payload.length >= announce_all_from_;
-}
-
 void Outbox::on_hold(std::uint32_t source, bool hold) noexcept {
-    Peer& peer = peers_[source];
-    if (peer.held == hold) return;
-    peer.held = hold;
-    holding_peers_ += hold ? 1U : UINT32_MAX;
-    set_threshold();
-    if (hold && !leaving_) announce_pending(source);
+    if (announcements_.set_held(source, hold)) announce_pending(source);
 }
 
 // Announces the messages to that peer that wait for their turn, too, so that what a sender has
@@ -53,43 +23,9 @@ void Outbox::announce_pending(std::uint32_t to) noexcept {
         const bool whole = request->length == 0 && request->capacity >= kHeldOctetsMin;
         if (request->stream != to || request->announces || !whole || request->tag >= kUserTagsEnd)
             continue;
-        if (!take_id(*request)) return;
+        if (!announcements_.open(*request)) return;
         request->announces = true;
     }
-}
-
-// ---------------------------------------------------------------- ids
-
-bool Outbox::take_id(Request& request) noexcept {
-    std::uint32_t index = free_announced_;
-    if (index != kNoCookie) {
-        free_announced_ = announced_[index].next_free;
-    } else {
-        if (announced_.size() == kAnnouncedMax) return false;
-        try {
-            announced_.emplace_back();
-        } catch (const std::bad_alloc&) {
-            return false;
-        }
-        index = static_cast<std::uint32_t>(announced_.size()) - 1;
-    }
-    announced_[index].request = &request;
-    request.id = index | announced_[index].generation << kIndexBits;
-    return true;
-}
-
-void Outbox::drop_id(std::uint32_t id) noexcept {
-    Announced& one = announced_[id & kIndexMask];
-    one.request = nullptr;
-    one.generation = (one.generation + 1) & (UINT32_MAX >> kIndexBits);
-    one.next_free = free_announced_;
-    free_announced_ = id & kIndexMask;
-}
-
-const Request* Outbox::announced(std::uint32_t id) const noexcept {
-    const std::uint32_t index = id & kIndexMask;
-    const Request* request = index < announced_.size() ? announced_[index].request : nullptr;
-    return request != nullptr && request->id == id ? request : nullptr;
 }
 
 // ---------------------------------------------------------------- announcements
@@ -101,9 +37,9 @@ Request* Outbox::open_announcement(const SendArgs& args, ulc_request* memory, in
         request = copy_detached(args, error);
         if (request == nullptr) return nullptr;
     } else {
-        request = &begin_send(memory, args);
+        request = ::new (static_cast<void*>(memory)) Request(args.request());
     }
-    if (!take_id(*request)) {
+    if (!announcements_.open(*request)) {
         error = ULC_ERR_AGAIN;
         if (memory == nullptr) end(*request, error);
         return nullptr;
@@ -137,7 +73,7 @@ std::uint64_t Outbox::first_part(const Request& request, bool held) const noexce
 }
 
 Outbox::Step Outbox::hand_announcement(Request& request) noexcept {
-    const bool held = peers_[request.stream].held;
+    const bool held = announcements_.is_held(request.stream);
     const std::uint64_t first = first_part(request, held && request.capacity >= kHeldOctetsMin);
     Announcement head{};
     head.tag = request.tag;
@@ -156,16 +92,17 @@ Outbox::Step Outbox::hand_announcement(Request& request) noexcept {
     } else {
         std::uint32_t& held_octets = held_by(request.stream);
         if (held_octets != 0 && held_octets + octets > arena_.octets() / 2) return Step::kBlocked;
-        const std::uint32_t cookie = take_cookie();
+        const std::uint32_t cookie = in_flight_.take();
         if (cookie == kNoCookie) return Step::kBlocked;
         const std::uint32_t block = arena_.allocate(octets);
         if (block == TxArena::kNone) {
-            drop_cookie(cookie);
+            in_flight_.drop(cookie);
             return Step::kBlocked;
         }
-        table_[cookie].block = block;
-        table_[cookie].octets = octets;
-        table_[cookie].stream = request.stream;
+        InFlight::Entry& entry = in_flight_[cookie];
+        entry.block = block;
+        entry.octets = octets;
+        entry.stream = request.stream;
         held_octets += octets;
         to = reinterpret_cast<unsigned char*>(arena_.at(block));
         flags |= abi::kSubmitNotify;
@@ -187,12 +124,12 @@ Outbox::Step Outbox::hand_announcement(Request& request) noexcept {
 // ---------------------------------------------------------------- the rest
 
 bool Outbox::on_ask(std::uint32_t source, std::uint32_t id, std::uint64_t up_to) noexcept {
-    const Request* known = announced(id);
+    Request* const known = announcements_.find(id);
     if (known == nullptr || known->stream != source || known->state != RequestState::kAnnounced ||
         up_to > known->capacity)
         return false;
-    Request& request = *announced_[id & kIndexMask].request;
-    drop_id(id);
+    Request& request = *known;
+    announcements_.close(id);
     request.matched = false;  // it has, so no end of this send means otherwise
     if (up_to <= request.length) {
         end(request, ULC_OK);
@@ -217,18 +154,15 @@ void Outbox::send_rest(Request& request, std::uint64_t up_to) noexcept {
 }
 
 void Outbox::push_announced(std::uint32_t self) noexcept {
-    leaving_ = true;
-    set_announce_from(UINT64_MAX);
+    announcements_.leave();
     for (Request* request = pending_.front(); request != nullptr;
          request = RequestList::next(*request)) {
         if (!request->announces) continue;
         request->announces = false;  // it goes out whole
-        drop_id(request->id);
+        announcements_.close(request->id);
     }
-    for (Announced& one : announced_) {
-        if (one.request == nullptr) continue;
-        Request& request = *one.request;
-        drop_id(request.id);
+    announcements_.each([&](Request& request) {
+        announcements_.close(request.id);
         if (request.stream == self) {
             end(request, ULC_ERR_CLOSED);
         } else if (request.length == request.capacity) {
@@ -236,16 +170,15 @@ void Outbox::push_announced(std::uint32_t self) noexcept {
         } else {
             send_rest(request, request.capacity);
         }
-    }
+    });
 }
 
 void Outbox::announced_peer_gone(std::uint32_t rank, int error) noexcept {
-    for (const Announced& one : announced_) {
-        if (one.request == nullptr || one.request->stream != rank) continue;
-        Request& request = *one.request;
-        drop_id(request.id);
+    announcements_.each([&](Request& request) {
+        if (request.stream != rank) return;
+        announcements_.close(request.id);
         end(request, error);
-    }
+    });
     on_hold(rank, false);
 }
 
@@ -261,8 +194,8 @@ int Outbox::announce_own(const SendArgs& args, ulc_request* memory, std::uint32_
 }
 
 void Outbox::take_back_own(std::uint32_t id) noexcept {
-    Request& request = *announced_[id & kIndexMask].request;
-    drop_id(id);
+    Request& request = *announcements_.find(id);
+    announcements_.close(id);
     end(request, ULC_ERR_NO_MEMORY);
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receives of many messages: each message goes into a part, a request that the caller chooses when
 // the message begins.
+#include "client/p2p/parts.h"
+
 #include "client/p2p/inbox.h"
 
 namespace ulc::client {
 
-// Asks for the part of a message. last: the receive takes no more.
-Request& Inbox::next_part(Request& many, const Beginning& message, bool& last) noexcept {
+Request& next_part(Request& many, const Beginning& message, bool& last) noexcept {
     ulc_status status{};
     status.source = message.source;
     status.group = group_of(message.stream);
@@ -25,14 +26,16 @@ Request& Inbox::next_part(Request& many, const Beginning& message, bool& last) n
     return part;
 }
 
-Request& Inbox::posted_part(Request& many, const Beginning& message) noexcept {
+Request* match(Matcher& matcher, const Beginning& message) noexcept {
+    Request* request = matcher.match_posted(message.source, message.tag);
+    if (request == nullptr || !request->many) return request;
     bool last = false;
-    Request& part = next_part(many, message, last);
+    Request& part = next_part(*request, message, last);
     if (last) {
-        matcher_.unpost(many);
-        many.done(ULC_OK);
+        matcher.unpost(*request);
+        request->done(ULC_OK);
     }
-    return part;
+    return &part;
 }
 
 void Inbox::receive_many(Request& many, int gone) noexcept {
