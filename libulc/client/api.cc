@@ -10,6 +10,7 @@
 #include <string>
 
 #include "abi/attach.h"
+#include "abi/client_notes.h"
 #include "abi/engine_entry.h"
 #include "base/check.h"
 #include "base/coarse_clock.h"
@@ -118,7 +119,7 @@ int ulc_open(const char* engine, ulc_endpoint** out) {
                 ? ulc::client::attach_embedded(where.c_str() + prefix, net.c_str(), limits)
                 : ulc::client::attach_daemon(where.c_str(), net.c_str(), limits);
         if (!endpoint) return static_cast<int>(endpoint.error());
-        endpoint.value()->opened_as(engine);
+        endpoint.value()->membership().opened_as(engine);
         *out = endpoint.value().release();
     } catch (const std::bad_alloc&) {
         set_last_error("memory is exhausted");
@@ -131,12 +132,12 @@ void ulc_close(ulc_endpoint* ep) {
     if (ep == nullptr) return;
     // Sends without a request that still wait for space were promised: submit them, within bounds.
     // An embedded engine ends with this process, so its data must also be acknowledged: leave.
-    if (ep->job_state() == ULC_OK && ep->hooks().progress != nullptr) {
+    if (ep->membership().job_state() == ULC_OK && ep->hooks().progress != nullptr) {
         static_cast<void>(ulc_leave_wait(ep, kLeaveMax));
-    } else if (ep->job_state() == ULC_OK) {
-        ep->push_announced();
+    } else if (ep->membership().job_state() == ULC_OK) {
+        ep->messages().push_announced();
         const Nanos deadline = deadline_in(*ep, kCloseMax);
-        while (!ep->all_submitted() && left_of(*ep, deadline) > 0)
+        while (!ep->messages().outbox().all_submitted() && left_of(*ep, deadline) > 0)
             if (ep->waiter.wait(left_of(*ep, deadline)) != ULC_OK) break;
     }
     delete ep;
@@ -145,24 +146,24 @@ void ulc_close(ulc_endpoint* ep) {
 // ---------------------------------------------------------------- jobs
 
 void ulc_set_error_handler(ulc_endpoint* ep, ulc_error_handler handler, void* context) {
-    if (ep != nullptr) ep->set_error_handler({handler, context});
+    if (ep != nullptr) ep->messages().set_error_handler({handler, context});
 }
 
 int ulc_set_patience(ulc_endpoint* ep, int64_t patience_ns) {
     if (ep == nullptr || patience_ns < 0) return ULC_ERR_INVALID;
-    ep->set_patience(patience_ns);
+    ep->membership().set_patience(patience_ns);
     return ULC_OK;
 }
 
 int ulc_set_profile(ulc_endpoint* ep, const char* profile) {
     if (ep == nullptr) return ULC_ERR_INVALID;
-    return ep->set_profile(profile != nullptr ? profile : "");
+    return ep->membership().set_profile(profile != nullptr ? profile : "");
 }
 
 int ulc_join(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
              const unsigned char* nonce) {
     if (ep == nullptr || job == nullptr) return ULC_ERR_INVALID;
-    return ep->join(job, std::strlen(job), rank, size, nonce, 0);
+    return ep->membership().join(job, std::strlen(job), rank, size, nonce, 0);
 }
 
 int ulc_meeting(ulc_endpoint* ep, char* text, size_t size) {
@@ -181,7 +182,7 @@ int ulc_meet(ulc_endpoint* ep, const char* text) {
 }
 
 int ulc_job_state(const ulc_endpoint* ep) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->job_state();
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->membership().job_state();
 }
 
 int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t size,
@@ -208,14 +209,17 @@ int ulc_join_wait(ulc_endpoint* ep, const char* job, uint16_t rank, uint16_t siz
         return ULC_ERR_NO_MEMORY;
     }
     job = place.job.c_str();
-    if (const char* profile = env("ULC_PROFILE"); profile != nullptr && !ep->has_profile()) {
-        if (ep->set_profile(profile) == ULC_ERR_INVALID && ep->job_state() == ULC_ERR_NOT_FORMED) {
+    if (const char* profile = env("ULC_PROFILE");
+        profile != nullptr && ep->membership().recall().profile.empty()) {
+        if (ep->membership().set_profile(profile) == ULC_ERR_INVALID &&
+            ep->membership().job_state() == ULC_ERR_NOT_FORMED) {
             set_last_error("ULC_PROFILE=%s is longer than 32 letters", profile);
             return ULC_ERR_INVALID;
         }
     }
-    const int error = ep->join(job, place.job.size(), place.rank, place.size,
-                               place.has_nonce ? place.nonce : nullptr, left_of(*ep, deadline));
+    const int error =
+        ep->membership().join(job, place.job.size(), place.rank, place.size,
+                              place.has_nonce ? place.nonce : nullptr, left_of(*ep, deadline));
     if (error != ULC_OK) return error;
     return ulc::client::wait_until_formed(*ep, job, deadline);
 }
@@ -231,7 +235,7 @@ int ulc_open_links(ulc_endpoint* ep, uint16_t links) {
             return ULC_ERR_SYSTEM;
         }
     }
-    return ep->open_links(links, key);
+    return ep->membership().open_links(links, key);
 }
 
 int ulc_open_links_wait(ulc_endpoint* ep, uint16_t links, int64_t timeout_ns) {
@@ -242,21 +246,21 @@ int ulc_open_links_wait(ulc_endpoint* ep, uint16_t links, int64_t timeout_ns) {
 }
 
 int ulc_address(const ulc_endpoint* ep, ulc_link_address* out) {
-    return ep == nullptr || out == nullptr ? int{ULC_ERR_INVALID} : ep->address(*out);
+    return ep == nullptr || out == nullptr ? int{ULC_ERR_INVALID} : ep->links().address(*out);
 }
 
 int ulc_link(ulc_endpoint* ep, const ulc_link_address* peer, int64_t timeout_ns, ulc_request* req) {
     if (ep == nullptr || peer == nullptr || req == nullptr || timeout_ns < 0)
         return ULC_ERR_INVALID;
-    return ep->link(*peer, timeout_ns, req);
+    return ep->links().link(*peer, timeout_ns, req);
 }
 
 int ulc_next_peer(ulc_endpoint* ep, uint16_t* peer) {
-    return ep == nullptr || peer == nullptr ? int{ULC_ERR_INVALID} : ep->next_peer(*peer);
+    return ep == nullptr || peer == nullptr ? int{ULC_ERR_INVALID} : ep->links().next_peer(*peer);
 }
 
 int ulc_unlink(ulc_endpoint* ep, uint16_t peer, ulc_request* req) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->unlink(peer, req);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->links().unlink(peer, req);
 }
 
 int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* context) {
@@ -288,10 +292,12 @@ void ulc_show_handler(ulc_endpoint* ep, enum ulc_handler_kind kind, uint16_t num
     ulc::abi::notes_of(ep->region()).handler.store(word, std::memory_order_relaxed);
 }
 
-uint16_t ulc_rank(const ulc_endpoint* ep) { return ep->rank(); }
-uint16_t ulc_size(const ulc_endpoint* ep) { return ep->size(); }
-ulc_group ulc_world(const ulc_endpoint* ep) { return ep->world(); }
-int ulc_peer_state(const ulc_endpoint* ep, uint16_t rank) { return ep->peer_state(rank); }
+uint16_t ulc_rank(const ulc_endpoint* ep) { return ep->membership().rank(); }
+uint16_t ulc_size(const ulc_endpoint* ep) { return ep->membership().size(); }
+ulc_group ulc_world(const ulc_endpoint* ep) { return ep->membership().world(); }
+int ulc_peer_state(const ulc_endpoint* ep, uint16_t rank) {
+    return ep->membership().peer_state(rank);
+}
 
 int ulc_leave(ulc_endpoint* ep) { return ep == nullptr ? int{ULC_ERR_INVALID} : ep->leave(); }
 
@@ -300,25 +306,25 @@ int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns) {
     const Nanos deadline = deadline_in(*ep, timeout_ns);
     int error = ep->leave();
     if (error == ULC_ERR_CLOSED) return ULC_OK;
-    while (error == ULC_OK && ep->job_state() == ULC_ERR_AGAIN)
+    while (error == ULC_OK && ep->membership().job_state() == ULC_ERR_AGAIN)
         error = ep->waiter.wait(left_of(*ep, deadline));
-    if (error == ULC_ERR_TIMEOUT && ep->job_state() == ULC_ERR_AGAIN) return error;
-    return ep->left_error();
+    if (error == ULC_ERR_TIMEOUT && ep->membership().job_state() == ULC_ERR_AGAIN) return error;
+    return ep->membership().left_error();
 }
 
 // ---------------------------------------------------------------- groups
 
 int ulc_group_create(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count, ulc_request* req) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_create(ranks, count, nullptr, req);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->groups().create(ranks, count, nullptr, req);
 }
 
 int ulc_group_create_keyed(ulc_endpoint* ep, const uint16_t* ranks, uint16_t count, uint64_t key,
                            ulc_request* req) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_create(ranks, count, &key, req);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->groups().create(ranks, count, &key, req);
 }
 
 int ulc_group_free(ulc_endpoint* ep, ulc_group group) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->group_free(group);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->groups().free(group);
 }
 
 int ulc_set_hold(ulc_endpoint* ep, int64_t limit_ns, unsigned flags, const uint16_t* keep,
@@ -326,11 +332,11 @@ int ulc_set_hold(ulc_endpoint* ep, int64_t limit_ns, unsigned flags, const uint1
     if (ep == nullptr || limit_ns <= 0 || flags > ULC_HOLD_EXCLUDE || count > ULC_HOLD_KEEP_MAX ||
         (keep == nullptr && count > 0))
         return ULC_ERR_INVALID;
-    return ep->set_hold(limit_ns, flags, {keep, count});
+    return ep->groups().set_hold(limit_ns, flags, {keep, count});
 }
 
 int ulc_group_slowest(const ulc_endpoint* ep, ulc_group group, ulc_holder* holder) {
-    const auto* found = ep == nullptr ? nullptr : ep->group(group);
+    const auto* found = ep == nullptr ? nullptr : ep->groups().find(group);
     if (found == nullptr || holder == nullptr) return ULC_ERR_INVALID;
     if (found->slowest.error == ULC_OK) return ULC_ERR_AGAIN;
     *holder = found->slowest;
@@ -338,17 +344,17 @@ int ulc_group_slowest(const ulc_endpoint* ep, ulc_group group, ulc_holder* holde
 }
 
 uint16_t ulc_group_size(const ulc_endpoint* ep, ulc_group group) {
-    const auto* found = ep->group(group);
+    const auto* found = ep->groups().find(group);
     return found == nullptr ? uint16_t{0} : static_cast<uint16_t>(found->ranks.size());
 }
 
 uint16_t ulc_group_index(const ulc_endpoint* ep, ulc_group group) {
-    const auto* found = ep->group(group);
+    const auto* found = ep->groups().find(group);
     return found == nullptr ? ULC_RANK_ANY : found->own_index;
 }
 
 uint16_t ulc_group_rank(const ulc_endpoint* ep, ulc_group group, uint16_t index) {
-    const auto* found = ep->group(group);
+    const auto* found = ep->groups().find(group);
     if (found == nullptr || index >= found->ranks.size()) return ULC_RANK_ANY;
     return found->ranks[index];
 }
@@ -359,31 +365,37 @@ int ulc_send(ulc_endpoint* ep, uint16_t to, uint64_t tag, const void* payload, s
              ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
     if (payload == nullptr && length > 0) return ULC_ERR_INVALID;
-    return ep->send(to, tag, Pieces::one(payload, length), 0, req);
+    return ep->messages().send(to, tag, Pieces::one(payload, length), 0, req);
 }
 
 int ulc_multicast(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
                   const void* payload, size_t length, ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
     if (payload == nullptr && length > 0) return ULC_ERR_INVALID;
-    return ep->multicast(group, subset, tag, Pieces::one(payload, length), 0, req);
+    return ep->messages().multicast(group, subset, tag, Pieces::one(payload, length), 0, req);
 }
 
 int ulc_receive(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* buffer,
                 size_t capacity, ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
     if (buffer == nullptr && capacity > 0) return ULC_ERR_INVALID;
-    return ep->receive(from, tag, mask | kUserTagBit, Pieces::one(buffer, capacity), req);
+    return ep->messages().receive(from, tag, mask | kUserTagBit, Pieces::one(buffer, capacity),
+                                  req);
 }
 
 uint16_t ulc_internal_per_node(ulc_endpoint* ep, ulc_group group) {
-    const auto* found = ep->group(group);
+    const auto* found = ep->groups().find(group);
     return found == nullptr ? uint16_t{0} : found->per_node;
 }
 
-uint8_t ulc_internal_medium(const ulc_endpoint* ep) { return static_cast<uint8_t>(ep->medium()); }
+uint8_t ulc_internal_medium(const ulc_endpoint* ep) {
+    return static_cast<uint8_t>(ep->membership().medium());
+}
 
-int ulc_internal_offloads(const ulc_endpoint* ep) { return ep->offloads_collectives() ? 1 : 0; }
+// With near rings neither side would count what the engine sends for itself.
+int ulc_internal_offloads(const ulc_endpoint* ep) {
+    return ep->collectives().offloads && ep->messages().near() == nullptr ? 1 : 0;
+}
 
 // Either all receives start or none: a message that was taken could not be given back.
 int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uint64_t tag,
@@ -391,7 +403,7 @@ int ulc_multireceive(ulc_endpoint* ep, const uint16_t* from, uint16_t count, uin
     if (ep == nullptr || from == nullptr || buffers == nullptr || requests == nullptr)
         return ULC_ERR_INVALID;
     for (uint16_t i = 0; i < count; ++i) {
-        if (from[i] == ULC_RANK_ANY || from[i] >= ep->size()) return ULC_ERR_INVALID;
+        if (from[i] == ULC_RANK_ANY || from[i] >= ep->membership().size()) return ULC_ERR_INVALID;
         if (std::find(from, from + i, from[i]) != from + i) return ULC_ERR_INVALID;
         if (buffers[i] == nullptr && capacity > 0) return ULC_ERR_INVALID;
     }
@@ -414,11 +426,11 @@ int ulc_test(ulc_endpoint* ep, ulc_request* req, ulc_status* status) {
 
 int ulc_collect(ulc_endpoint* ep, ulc_request* req) {
     if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
-    return ep->collect(Request::of(req)) ? ULC_OK : ULC_ERR_INVALID;
+    return ep->messages().collector().add(Request::of(req)) ? ULC_OK : ULC_ERR_INVALID;
 }
 
 ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status) {
-    Request* request = ep == nullptr ? nullptr : ep->next_done();
+    Request* request = ep == nullptr ? nullptr : ep->messages().collector().ended.pop_front();
     if (request == nullptr) return nullptr;
     if (status != nullptr) tell(*request, *status);
     return Request::memory_of(*request);
@@ -426,34 +438,39 @@ ulc_request* ulc_next_done(ulc_endpoint* ep, ulc_status* status) {
 
 int ulc_cancel(ulc_endpoint* ep, ulc_request* req) {
     if (ep == nullptr || req == nullptr) return ULC_ERR_INVALID;
-    return ep->cancel(req);
+    return ep->messages().cancel(req);
 }
 
 int ulc_move_payload(ulc_endpoint* ep, ulc_request* req, void* copy, size_t bytes) {
     if (ep == nullptr || req == nullptr || copy == nullptr) return ULC_ERR_INVALID;
-    return ep->move_payload(req, static_cast<unsigned char*>(copy), bytes);
+    return ep->messages().move_payload(req, static_cast<unsigned char*>(copy), bytes);
 }
 
 int ulc_abandon(ulc_endpoint* ep, ulc_request* req) {
-    return ep == nullptr || req == nullptr ? int{ULC_ERR_INVALID} : ep->abandon_receive(req);
+    return ep == nullptr || req == nullptr ? int{ULC_ERR_INVALID} : ep->messages().abandon(req);
 }
 
 int ulc_take(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, const void** view,
              ulc_status* status) {
     if (ep == nullptr || view == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
     ulc_status unused;
-    return ep->take(from, tag, mask | kUserTagBit, view, status != nullptr ? status : &unused);
+    return ep->messages().take(from, tag, mask | kUserTagBit, view,
+                               status != nullptr ? status : &unused);
 }
 
-void ulc_release(ulc_endpoint* ep, const void* view) { ep->release(view); }
+void ulc_release(ulc_endpoint* ep, const void* view) { ep->messages().inbox().release(view); }
 
 int ulc_lend_frames(ulc_endpoint* ep, int lend) {
     return ep == nullptr ? int{ULC_ERR_INVALID} : ep->lend_frames(lend != 0);
 }
 
-void* ulc_alloc(ulc_endpoint* ep, size_t octets) { return ep->arena().allocate_memory(octets); }
+void* ulc_alloc(ulc_endpoint* ep, size_t octets) {
+    return ep->messages().outbox().arena().allocate_memory(octets);
+}
 
-void ulc_free(ulc_endpoint* ep, void* memory) { ep->arena().free_memory(memory); }
+void ulc_free(ulc_endpoint* ep, void* memory) {
+    ep->messages().outbox().arena().free_memory(memory);
+}
 
 // ---------------------------------------------------------------- progress
 

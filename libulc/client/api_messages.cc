@@ -29,7 +29,7 @@ int ulc_sendv(ulc_endpoint* ep, uint16_t to, uint64_t tag, const ulc_piece* piec
         !flags_fit(flags, ULC_SEND_DELIVERED | ULC_SEND_MATCHED, req) ||
         !Pieces::of(pieces, count, payload))
         return ULC_ERR_INVALID;
-    return ep->send(to, tag, payload, flags, req);
+    return ep->messages().send(to, tag, payload, flags, req);
 }
 
 int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t tag,
@@ -38,7 +38,7 @@ int ulc_multicastv(ulc_endpoint* ep, ulc_group group, uint64_t subset, uint64_t 
     if (ep == nullptr || tag > ULC_TAG_MAX || !flags_fit(flags, ULC_SEND_DELIVERED, req) ||
         !Pieces::of(pieces, count, payload))
         return ULC_ERR_INVALID;
-    return ep->multicast(group, subset, tag, payload, flags, req);
+    return ep->messages().multicast(group, subset, tag, payload, flags, req);
 }
 
 int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
@@ -46,23 +46,24 @@ int ulc_receivev(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
     Pieces buffer;
     if (ep == nullptr || tag > ULC_TAG_MAX || !Pieces::of(pieces, count, buffer))
         return ULC_ERR_INVALID;
-    return ep->receive(from, tag, mask | kUserTagBit, buffer, req);
+    return ep->messages().receive(from, tag, mask | kUserTagBit, buffer, req);
 }
 
 int ulc_receive_many(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
                      ulc_part_giver give, ulc_request* req) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
-    return ep->receive_many(from, tag, mask | kUserTagBit, give, req);
+    return ep->messages().receive_many(from, tag, mask | kUserTagBit, give, req);
 }
 
 int ulc_set_rendezvous(ulc_endpoint* ep, uint64_t from, uint64_t held_max) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->set_rendezvous(from, held_max);
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->messages().set_rendezvous(from, held_max);
 }
 
 int ulc_probe(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_status* status) {
     if (ep == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
     ulc_status unused;
-    return ep->probe(from, tag, mask | kUserTagBit, status != nullptr ? status : &unused);
+    return ep->messages().probe(from, tag, mask | kUserTagBit,
+                                status != nullptr ? status : &unused);
 }
 
 int ulc_probe_head(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, void* head,
@@ -70,8 +71,8 @@ int ulc_probe_head(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask,
     if (ep == nullptr || tag > ULC_TAG_MAX || octets == nullptr || (head == nullptr && *octets > 0))
         return ULC_ERR_INVALID;
     ulc_status unused;
-    return ep->probe_head(from, tag, mask | kUserTagBit, head, octets,
-                          status != nullptr ? status : &unused);
+    return ep->messages().probe_head(from, tag, mask | kUserTagBit, head, octets,
+                                     status != nullptr ? status : &unused);
 }
 
 int ulc_claim(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_message** message,
@@ -79,8 +80,8 @@ int ulc_claim(ulc_endpoint* ep, uint16_t from, uint64_t tag, uint64_t mask, ulc_
     if (ep == nullptr || message == nullptr || tag > ULC_TAG_MAX) return ULC_ERR_INVALID;
     ulc_status unused;
     Arrival* claimed = nullptr;
-    const int error =
-        ep->claim(from, tag, mask | kUserTagBit, &claimed, status != nullptr ? status : &unused);
+    const int error = ep->messages().claim(from, tag, mask | kUserTagBit, &claimed,
+                                           status != nullptr ? status : &unused);
     *message = reinterpret_cast<ulc_message*>(claimed);
     return error;
 }
@@ -89,10 +90,10 @@ int ulc_receive_claimed(ulc_endpoint* ep, ulc_message* message, const ulc_piece*
                         unsigned count, ulc_request* req) {
     Pieces buffer;
     if (ep == nullptr || !Pieces::of(pieces, count, buffer)) return ULC_ERR_INVALID;
-    return ep->receive_claimed(arrival_of(message), buffer, req);
+    return ep->messages().receive_claimed(arrival_of(message), buffer, req);
 }
 
 int ulc_discard(ulc_endpoint* ep, ulc_message* message) {
-    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->discard(arrival_of(message));
+    return ep == nullptr ? int{ULC_ERR_INVALID} : ep->messages().discard(arrival_of(message));
 }
 }

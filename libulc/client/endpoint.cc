@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "abi/engine_entry.h"
-#include "client/p2p/tags.h"
+#include "client/error_text.h"
+#include "client/p2p/rendezvous.h"
 
 namespace ulc::client {
 namespace {
@@ -15,7 +15,6 @@ namespace {
 /// Empty polls before the source that a receive names is announced to the engine, and between
 /// checks of `closed`.
 constexpr std::uint32_t kAnnouncePolls = 1024;
-constexpr unsigned kAwaitedMax = 16;
 
 }  // namespace
 
@@ -35,18 +34,18 @@ Endpoint::Endpoint(const abi::Region& region, const Hooks& hooks, const Limits& 
       hooks_(hooks),
       completions_(region.completion_consumer()),
       submitter_(region, hooks_),
-      outbox_(region, submitter_),
-      inbox_(region_, recall_.handler, limits.unexpected_octets,
-             {hooks.forget_place, hooks.context}),
-      groups_(submitter_, outbox_),
-      offloads_(submitter_, outbox_.arena()),
+      rounds_(hooks, submitter_),
+      messages_(region_, hooks, submitter_, membership_, groups_, limits.unexpected_octets),
+      membership_(region_, hooks_, submitter_, messages_.outbox().arena(), limits.medium),
+      groups_(submitter_, messages_.outbox(), membership_),
+      links_(submitter_, membership_, messages_),
+      offloads_(submitter_, messages_.outbox().arena()),
       watch_(region.control(), hooks_) {
-    checks_collectives_ = limits.check_collectives != 0;
-    if (checks_collectives_ && hooks_.now != nullptr)
-        collective_patience_ = static_cast<Nanos>(limits.patience_ms) * kMillisecond;
-    offloads_collectives_ = limits.offload != 0;
-    medium_said_ = limits.medium;
-    if (!outbox_.arena().ok()) throw std::bad_alloc();
+    collectives_.checks = limits.check_collectives != 0;
+    if (collectives_.checks && hooks_.now != nullptr)
+        collectives_.patience = static_cast<Nanos>(limits.patience_ms) * kMillisecond;
+    collectives_.offloads = limits.offload != 0;
+    if (!messages_.outbox().arena().ok()) throw std::bad_alloc();
 }
 
 Endpoint::~Endpoint() {
@@ -55,33 +54,19 @@ Endpoint::~Endpoint() {
 
 // ---------------------------------------------------------------- poll
 
-/// Runs a round of an engine in this process. Returns true if something moved.
-[[gnu::always_inline]] inline bool Endpoint::run_engine() {
-    if (hooks_.progress == nullptr) return false;
-    const std::uint32_t published = submitter_.published();
-    const int round = hooks_.progress(hooks_.context);
-    if (round != abi::kRoundElsewhere) {
-        taken_by_engine_ = published;
-        engine_owes_ = (round & abi::kRoundOwes) != 0;
-    }
-    return (round & abi::kRoundMoved) != 0;
-}
-
 /// Returns true if a poll has more to do than to take completions.
 [[gnu::always_inline]] inline bool Endpoint::has_more_to_do() const noexcept {
-    return events_aside_ != 0 || !outbox_.all_submitted() || outbox_.has_done() ||
-           groups_.waits() || near_ != nullptr || inbox_.owes_answers() ||
-           inbox_.arrivals().shares().has_intakes() || state_ == State::kLeaving ||
-           submitter_.corrupt();
+    return events_aside_ != 0 || messages_.has_more_to_do() || groups_.waits() ||
+           membership_.is_leaving() || submitter_.corrupt();
 }
 
 // Mostly nothing has come, or one short message whose receive is posted.
 int Endpoint::poll() {
-    if (ended_ != 0) return -ended_;
-    const bool moved = run_engine();
+    if (ended() != 0) return ended();
+    const bool moved = rounds_.run();
     int events = 0;
     const abi::CompletionRecord* record = completions_.front();
-    if (record != nullptr && near_ == nullptr && inbox_.take_short(*record)) {
+    if (record != nullptr && messages_.take_short(*record)) {
         completions_.pop();
         record = completions_.front();
         events = 1;
@@ -95,11 +80,11 @@ int Endpoint::poll() {
 
 int Endpoint::on_idle_poll() {
     if (++empty_polls_ % kAnnouncePolls == 0) {
-        announce_awaited();
+        messages_.source_notes().announce_awaited();
         end_if_closed();
     }
     if (!watch_.may_wait() && watch_.pace() && !has_come()) end(ULC_ERR_NO_ENGINE);
-    return -ended_;
+    return ended();
 }
 
 /// Takes the rest of the completions, and runs all other steps of a poll. events: completions that
@@ -111,38 +96,31 @@ int Endpoint::poll_all(int events, bool moved) {
         const abi::CompletionRecord* record = completions_.front();
         if (record == nullptr) break;
         // Everything that the peer wrote to its ring comes before.
-        if (near_ != nullptr && !drain_near(record->source)) [[unlikely]] {
+        if (!messages_.drain_near(record->source)) [[unlikely]] {
             stalled = true;
             break;
         }
         if (record->kind == abi::CompletionKind::kMessage) {
-            const Inbox::Taken taken = on_message(*record);
+            const Inbox::Taken taken = messages_.on_message(*record);
             stalled = taken == Inbox::Taken::kStalled;
             if (stalled) break;
             if (taken == Inbox::Taken::kCorrupt) end(ULC_ERR_CORRUPT);
         } else {
             // The ends of sends that the engine gave before the record come before it.
             events += take_sends_done();
-            if (ended_ == 0 && !dispatch(*record)) end(ULC_ERR_CORRUPT);
+            if (ended() == 0 && !dispatch(*record)) end(ULC_ERR_CORRUPT);
         }
-        if (ended_ != 0) {
+        if (ended() != 0) {
             completions_.pop();
-            return events > 0 ? events : -ended_;
+            return events > 0 ? events : ended();
         }
         completions_.pop();
         ++events;
     }
     events += take_sends_done();
-    events += static_cast<int>(outbox_.progress() + groups_.progress());
-    if (near_ != nullptr) [[unlikely]]
-        events += static_cast<int>(near_->drain_all(&stalled));
-    if (inbox_.owes_answers()) [[unlikely]]
-        answer_announced();
-    if (inbox_.arrivals().shares().has_intakes()) [[unlikely]]
-        note_sources();
-    if (near_ != nullptr) [[unlikely]]
-        answer_near();
-    if (state_ == State::kLeaving && !leave_pushed_) push_leave();
+    events += static_cast<int>(messages_.outbox().progress() + groups_.progress());
+    events += static_cast<int>(messages_.answer(&stalled));
+    submit_leave();
     if (submitter_.corrupt()) end(ULC_ERR_CORRUPT);
     if (events > 0 || moved) {
         empty_polls_ = 0;
@@ -150,31 +128,15 @@ int Endpoint::poll_all(int events, bool moved) {
     } else {
         (void)on_idle_poll();
     }
-    if (ended_ != 0) return -ended_;
+    if (ended() != 0) return ended();
     return stalled ? -ULC_ERR_LIMIT : 0;
 }
 
 int Endpoint::take_sends_done() {
-    const int taken = outbox_.take_done();
+    const int taken = messages_.outbox().take_done();
     if (taken >= 0) return taken;
     end(ULC_ERR_CORRUPT);
     return 0;
-}
-
-void Endpoint::note_sources() noexcept {
-    abi::EndpointControl& page = region_.control();
-    if (page.note_taken.load(std::memory_order_acquire) != source_note_) return;
-    abi::SourceNote note{};
-    if (!inbox_.arrivals().shares().next_intake(note.source, note.intake)) return;
-    const std::uint32_t last = source_note_ >> 18;
-    note.number = last == abi::SourceNote::kNumberMax ? 1 : last + 1;
-    source_note_ = note.packed();
-    page.source_note.store(source_note_, std::memory_order_release);
-    // If the ring is full, the engine looks at this endpoint because of the records in it.
-    if (abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kExpect)) {
-        record->stream = note.source;
-        submitter_.publish();
-    }
 }
 
 void Endpoint::end_if_closed() {
@@ -192,18 +154,6 @@ void Endpoint::look_at_engine(Nanos now, Nanos apart) {
     if (watch_.is_due(now, apart) && watch_.is_gone(now) && !has_come()) end(ULC_ERR_NO_ENGINE);
 }
 
-void Endpoint::announce_awaited() noexcept {
-    if (state_ != State::kFormed) return;
-    inbox_.matcher().each_awaited(kAwaitedMax, [this](std::uint16_t source) {
-        if (source == rank_) return true;
-        abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kExpect);
-        if (record == nullptr) return false;
-        record->stream = source;
-        submitter_.publish();
-        return true;
-    });
-}
-
 // Handles a completion other than a message. Returns false if no correct engine writes it.
 bool Endpoint::dispatch(const abi::CompletionRecord& record) {
     switch (record.kind) {
@@ -212,14 +162,10 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
         case abi::CompletionKind::kOffloadDone:
             return offloads_.on_done(record);
         case abi::CompletionKind::kJobFormed:
-            if (state_ != State::kForming) return false;
-            on_formed(record);
-            return true;
+        case abi::CompletionKind::kLinksOpen:
+            return begin_job(record);
         case abi::CompletionKind::kJobFailed:
-            if (state_ != State::kForming && state_ != State::kLeaving && state_ != State::kFormed)
-                return false;
-            on_job_failed(record);
-            return true;
+            return on_job_failed(record);
         case abi::CompletionKind::kGroupReady:
         case abi::CompletionKind::kGroupFailed: {
             const bool ready = record.kind == abi::CompletionKind::kGroupReady;
@@ -235,59 +181,72 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
             return true;
         case abi::CompletionKind::kPeerLeft:
         case abi::CompletionKind::kPeerDied: {
-            if (record.source >= size_) return false;
+            if (record.source >= membership_.size()) return false;
             const bool left = record.kind == abi::CompletionKind::kPeerLeft;
             on_peer_gone(record.source, left ? ULC_ERR_PEER_LEFT : ULC_ERR_PEER_DIED,
                          static_cast<Nanos>(record.tag % (1U << 31U)) * kMillisecond);
             return true;
         }
         case abi::CompletionKind::kFault:
-            if (record.source >= size_) return false;
-            on_fault(record);
+            if (record.source >= membership_.size()) return false;
+            groups_.on_fault(record);
+            messages_.settings().handler.report(record.status, record.source, record.tag);
             return true;
-        case abi::CompletionKind::kLinksOpen:
-            return state_ == State::kForming && on_links_open(record);
         case abi::CompletionKind::kLinked:
         case abi::CompletionKind::kLinkDone:
         case abi::CompletionKind::kUnlinked:
-            return links_ != nullptr && on_link_record(record);
+            return links_.on_record(record);
         case abi::CompletionKind::kNear:
-            return on_near_record(record);
+            return messages_.near() != nullptr && messages_.near()->on_record(record);
         case abi::CompletionKind::kLeft:
-            left_error_ = record.status;
+            membership_.on_left(record.status);
             end(ULC_ERR_CLOSED);
             return true;
     }
     return false;
 }
 
-/// Handles a report that belongs to no request. A member that held up a group is noted there.
-void Endpoint::on_fault(const abi::CompletionRecord& record) {
-    const bool slow = record.status == ULC_ERR_PEER_SLOW || record.status == ULC_ERR_PEER_SILENT;
-    if (Group* held = slow ? groups_.find(record.stream) : nullptr; held != nullptr) {
-        ulc_holder& holder = held->slowest;
-        if (holder.error == ULC_OK || holder.rank != record.source) holder.held_ns = 0;
-        holder.error = record.status;
-        holder.rank = record.source;
-        holder.held_ns += record.tag * kMillisecond;
+/// Handles kJobFormed and kLinksOpen. Returns false if no correct engine writes it.
+bool Endpoint::begin_job(const abi::CompletionRecord& record) {
+    try {
+        if (record.kind == abi::CompletionKind::kLinksOpen) {
+            if (!membership_.on_links_open(record)) return false;
+            links_.open(record.body.inline_octets);
+        } else {
+            if (!membership_.on_formed(record)) return false;
+            groups_.begin_job(record.body.block.message_length);
+        }
+        if (messages_.begin_job()) return true;
+    } catch (const std::bad_alloc&) {  // as below
     }
-    recall_.handler.report(record.status, record.source, record.tag);
+    end(ULC_ERR_NO_MEMORY);
+    return true;
 }
 
-Inbox::Taken Endpoint::on_message(const abi::CompletionRecord& record) {
-    const bool tagged = (record.flags & abi::kCompleteHasTag) != 0;
-    const bool word = tagged && is_of_libulc(record.tag);
-    const Inbox::Taken taken = word ? on_word(record) : inbox_.on_message(record);
-    const bool counts = !word || record.tag == kTagAnnouncement;
-    if (near_ != nullptr && counts && taken == Inbox::Taken::kYes &&
-        (record.flags & abi::kCompleteFirst) != 0 && group_of(record.stream) == 0)
-        near_->arrived(record.source);
-    return taken;
+bool Endpoint::on_job_failed(const abi::CompletionRecord& record) {
+    if (!membership_.on_failed(record)) return false;
+    if (!membership_.is_formed()) return true;
+    set_last_error("%s", membership_.job_text().c_str());
+    end(membership_.job_error());
+    return true;
+}
+
+/// absence: how long the engine was stopped before, which may be why; 0: it was not.
+void Endpoint::on_peer_gone(std::uint16_t rank, int error, Nanos absence) {
+    // Also of a peer that was let go.
+    if (rank == membership_.rank() || membership_.peer_error(rank) != 0) return;
+    membership_.set_peer_error(rank, error);
+    if (absence > 0)
+        set_last_error("%s was stopped for %.1f s, which may be why others ended the job",
+                       region_.reaches_process() ? "this process" : "the engine of this node",
+                       static_cast<double>(absence) / static_cast<double>(kSecond));
+    messages_.peer_gone(rank, error);
+    groups_.peer_gone(rank, error);
 }
 
 bool Endpoint::may_place(const abi::Beginning& message) const noexcept {
     const bool tells_libulc = is_of_libulc(message.tag) && !is_rest(message.tag);
-    return !tells_libulc && ended_ == 0 &&
+    return !tells_libulc && ended() == 0 &&
            static_cast<std::int32_t>(completions_.consumed() - message.taken_at_least) >= 0;
 }
 
@@ -296,30 +255,62 @@ abi::Placer Endpoint::placer() noexcept {
     placer.context = this;
     placer.find = [](void* context, const abi::Beginning& message) -> abi::Place {
         auto& self = *static_cast<Endpoint*>(context);
-        return self.may_place(message) ? self.inbox_.find_place(message) : abi::Place{};
+        return self.may_place(message) ? self.messages_.inbox().find_place(message) : abi::Place{};
     };
     placer.place = [](void* context, const abi::Beginning& message) -> abi::Place {
         auto& self = *static_cast<Endpoint*>(context);
-        return self.may_place(message) ? self.inbox_.place(message) : abi::Place{};
+        return self.may_place(message) ? self.messages_.inbox().place(message) : abi::Place{};
     };
     return placer;
 }
 
-void Endpoint::abandon() noexcept {
-    ended_ = ULC_ERR_CLOSED;
-    state_ = State::kClosed;
+int Endpoint::lend_frames(bool lend) noexcept {
+    if (ended() != 0) return -ended();
+    if (hooks_.lend_frames == nullptr) return ULC_ERR_UNSUPPORTED;
+    return hooks_.lend_frames(hooks_.context, lend);
 }
 
-// Ends the endpoint: everything pending ends with it.
+// ---------------------------------------------------------------- ends
+
+void Endpoint::prepare_as(const Endpoint& other) {
+    membership_.prepare_as(other.membership_.recall());
+    const Messages::Settings& settings = other.messages_.settings();
+    messages_.set_error_handler(settings.handler);
+    static_cast<void>(messages_.set_rendezvous(settings.announce_from, settings.held_max));
+}
+
+int Endpoint::leave() noexcept {
+    if (ended() != 0) return -ended();
+    if (!membership_.begin_leaving()) {
+        end(ULC_ERR_CLOSED);
+        return ULC_OK;
+    }
+    messages_.push_announced();
+    submit_leave();
+    return ULC_OK;
+}
+
+void Endpoint::submit_leave() noexcept {
+    if (membership_.is_leave_due() && messages_.outbox().all_submitted())
+        membership_.submit_leave();
+}
+
 void Endpoint::end(int error) {
-    if (ended_ != 0) return;
-    ended_ = error;
-    state_ = State::kClosed;
-    outbox_.fail_all(error);
-    inbox_.fail_all(error);
+    if (ended() != 0) return;
+    membership_.end(error);
+    messages_.fail_all(error);
     groups_.fail_all(error);
-    if (links_ != nullptr) links_->fail_all(error);
+    links_.fail_all(error);
     offloads_.fail_all(error);
+}
+
+void Endpoint::check_invariants() const {
+    membership_.check_invariants();
+    if (ended() != 0) return;
+    messages_.check_invariants();
+    groups_.check_invariants();
+    links_.check_invariants();
+    offloads_.check_invariants();
 }
 
 }  // namespace ulc::client

@@ -41,7 +41,8 @@ struct Link {
 
 int run_round(void* context) noexcept {
     auto* link = static_cast<Link*>(context);
-    const abi::Placer* placer = link->object->needs_placer() ? &link->placer : nullptr;
+    const abi::Placer* placer =
+        link->object->messages().inbox().may_place() ? &link->placer : nullptr;
     return link->entry->poll(link->engine, link->endpoint, placer);
 }
 

@@ -23,10 +23,11 @@ constexpr std::uint64_t kNumberMask = ((std::uint64_t{1} << Operations::kNumberB
 /// is over here, so none will. Only the first message to the group counts: numbers begin again, and
 /// the member may be far ahead.
 bool left_over(const RunPlace& place, std::uint16_t rank) noexcept {
-    if (!place.ep->group(place.group)->operations.ended_before(place.number)) return false;
+    if (!place.ep->groups().find(place.group)->operations.ended_before(place.number)) return false;
     std::uint64_t found = 0;
     return place.checks() &&
-           place.ep->peek(rank, place.tag, ~(kNumberMask | Signature::kMask), &found) == ULC_OK &&
+           place.ep->messages().peek(rank, place.tag, ~(kNumberMask | Signature::kMask), &found) ==
+               ULC_OK &&
            ((found ^ operation_tag(place.group, place.number - 1)) & kNumberMask) == 0 &&
            Signature::of_tag(found).bits() != 0;
 }
@@ -44,7 +45,7 @@ std::uint64_t operation_tag(ulc_group group, std::uint32_t number) noexcept {
 /// done its part, and a receive that names it fails by itself. One with other arguments may have
 /// sent messages that no step asks for, and wait for messages that no member sends.
 MemberWatch::Finding MemberWatch::look(const RunPlace& place) noexcept {
-    const Group* group = place.ep->group(place.group);
+    const Group* group = place.ep->groups().find(place.group);
     if (group != nullptr && group->operations.disagreement.what != nullptr &&
         group->operations.disagreement.number == place.number)
         return {ULC_ERR_MISMATCH, group->operations.disagreement.rank,
@@ -59,8 +60,8 @@ MemberWatch::Finding MemberWatch::look(const RunPlace& place) noexcept {
         if (rank == ulc_rank(place.ep)) continue;
         if (ulc_peer_state(place.ep, rank) == ULC_ERR_PEER_DIED) return {ULC_ERR_PEER_DIED, rank};
         std::uint64_t found = 0;
-        if (place.ep->peek(rank, broken, ~kNumberMask, &found) != ULC_OK &&
-            place.ep->peek(rank, place.tag, ~Signature::kMask, &found) != ULC_OK) {
+        if (place.ep->messages().peek(rank, broken, ~kNumberMask, &found) != ULC_OK &&
+            place.ep->messages().peek(rank, place.tag, ~Signature::kMask, &found) != ULC_OK) {
             if (left_over(place, rank))
                 return {ULC_ERR_MISMATCH, rank,
                         "gave another root, operation or algorithm in the one before"};
@@ -75,7 +76,7 @@ MemberWatch::Finding MemberWatch::look(const RunPlace& place) noexcept {
 /// The time is not looked at before the second test in which nothing moved.
 void MemberWatch::ask(const RunPlace& place, const abi::Schedule& schedule,
                       std::span<const std::uint32_t> awaited, bool all) noexcept {
-    const Nanos patience = place.ep->collective_patience();
+    const Nanos patience = place.ep->collectives().patience;
     if (patience == kNever || ++quiet_ == 1) return;
     const Nanos now = place.ep->hooks().now(place.ep->hooks().context);
     if (quiet_ == 2) {
@@ -98,7 +99,7 @@ bool MemberWatch::ask_sources(const RunPlace& place, const abi::Schedule& schedu
         const abi::Step& step = schedule.steps[all ? asked_ : awaited[asked_]];
         const std::uint16_t rank = place.rank_of(step.peer);
         if (step.kind != abi::StepKind::kRecv || rank == last || rank == ULC_RANK_ANY) continue;
-        if (!place.ep->ask_about(rank, place.group, place.number, place.identity.agreement))
+        if (!place.ep->groups().ask(rank, place.group, place.number, place.identity.agreement))
             return false;
         last = rank;
     }
@@ -117,8 +118,8 @@ bool MemberWatch::somebody_died(const RunPlace& place) noexcept {
 bool MemberWatch::tell_all(const RunPlace& place) noexcept {
     if (told_ || place.members < 2 || !place.checks()) return true;
     const std::uint64_t tag = (place.tag & ~Signature::kMask) | Signature::broken().bits();
-    told_ = place.ep->multicast(place.group, ULC_SUBSET_ALL, tag, Pieces::one(nullptr, 0), 0,
-                                nullptr) != ULC_ERR_AGAIN;
+    told_ = place.ep->messages().multicast(place.group, ULC_SUBSET_ALL, tag,
+                                           Pieces::one(nullptr, 0), 0, nullptr) != ULC_ERR_AGAIN;
     return told_;
 }
 

@@ -108,7 +108,7 @@ bool OffloadRun::start(std::uint32_t group, const abi::Schedule& schedule, const
     if (!place(buffer(BufferId::kInput), setup.input, setup.octets[0]) ||
         !place(buffer(BufferId::kOutput), setup.output, setup.octets[1]) ||
         !place(buffer(BufferId::kScratch), setup.scratch, setup.octets[2]) ||
-        !write_request(schedule, tags, own) || ep_->may_communicate() != ULC_OK ||
+        !write_request(schedule, tags, own) || ep_->membership().may_communicate() != ULC_OK ||
         !ep_->offloads().submit(*this, group, tags.tag, {request_, request_octets_})) {
         give_back();
         return false;
@@ -121,9 +121,10 @@ bool OffloadRun::place(Buffer& buffer, const unsigned char* memory, std::uint64_
     if (octets > UINT32_MAX) return false;
     buffer.memory = memory;
     buffer.octets = static_cast<std::uint32_t>(octets);
-    if (ep_->arena().contains(memory, octets, &buffer.offset)) return true;
+    if (ep_->messages().outbox().arena().contains(memory, octets, &buffer.offset)) return true;
     buffer.staged = static_cast<unsigned char*>(ep_->offloads().set_aside(octets));
-    return buffer.staged != nullptr && ep_->arena().contains(buffer.staged, octets, &buffer.offset);
+    return buffer.staged != nullptr &&
+           ep_->messages().outbox().arena().contains(buffer.staged, octets, &buffer.offset);
 }
 
 // Copies the data to send, once it is certain that the engine will be notified.
@@ -153,7 +154,8 @@ bool OffloadRun::write_request(const abi::Schedule& schedule, OffloadTags tags,
     request.flags = passes_on_ ? std::uint32_t{abi::kOffloadPassesOn} : 0;
     request.tag_mask = tags.mask;
     request_octets_ = static_cast<std::uint32_t>(sizeof request + steps + depends);
-    request_ = static_cast<unsigned char*>(ep_->arena().allocate_memory(request_octets_));
+    request_ = static_cast<unsigned char*>(
+        ep_->messages().outbox().arena().allocate_memory(request_octets_));
     if (request_ == nullptr) return false;
     std::memcpy(request_, &request, sizeof request);
     for (std::uint32_t i = 0; i < schedule.step_count; ++i) {
@@ -220,7 +222,7 @@ void OffloadRun::give_back() noexcept {
         if (each.staged != nullptr) ep_->offloads().give_back(each.staged, each.octets);
         each = {};
     }
-    if (request_ != nullptr) ep_->arena().free_memory(request_);
+    if (request_ != nullptr) ep_->messages().outbox().arena().free_memory(request_);
     request_ = nullptr;
 }
 

@@ -55,8 +55,8 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     if (!requests_ || !in_flight_) return ULC_ERR_NO_MEMORY;
     at_.group = group;
     at_.members = setup.members;
-    if (!ep->checks_collectives()) at_.identity.agreement = {};
-    Operations& operations = ep->group(group)->operations;
+    if (!ep->collectives().checks) at_.identity.agreement = {};
+    Operations& operations = ep->groups().find(group)->operations;
     if (operations.broken) {
         set_last_error(
             "%s: members of group 0x%08x gave different arguments before; make another group",
@@ -125,7 +125,8 @@ void ScheduleRun::take_early() noexcept {
         const Step& step = schedule_.steps[i];
         std::uint64_t found = 0;
         if (step.kind == StepKind::kRecv &&
-            at_.ep->peek(at_.rank_of(step.peer), at_.tag, ~Signature::kMask, &found) == ULC_OK)
+            at_.ep->messages().peek(at_.rank_of(step.peer), at_.tag, ~Signature::kMask, &found) ==
+                ULC_OK)
             receive_here(i);
     }
 }
@@ -211,15 +212,15 @@ int ScheduleRun::start_step(std::uint32_t index) noexcept {
             if (from == nullptr && step.length > 0) break;
             const Pieces payload = Pieces::one(from, step.length);
             return step.kind == StepKind::kSend
-                       ? at_.ep->send(peer, tag_of(index), payload, 0, request)
-                       : at_.ep->multicast(at_.group, step.from_offset, tag_of(index), payload, 0,
-                                           request);
+                       ? at_.ep->messages().send(peer, tag_of(index), payload, 0, request)
+                       : at_.ep->messages().multicast(at_.group, step.from_offset, tag_of(index),
+                                                      payload, 0, request);
         }
         case StepKind::kRecv: {
             unsigned char* to = executor_->destination(step);
             if (to == nullptr && step.length > 0) break;
-            return at_.ep->receive(peer, at_.tag, ~Signature::kMask, Pieces::one(to, step.length),
-                                   request);
+            return at_.ep->messages().receive(peer, at_.tag, ~Signature::kMask,
+                                              Pieces::one(to, step.length), request);
         }
         case StepKind::kCopy:
         case StepKind::kReduce:
@@ -303,7 +304,7 @@ void ScheduleRun::look_at_members() noexcept {
 
 /// The operation is over, well or not.
 void ScheduleRun::end() noexcept {
-    if (client::Group* group = at_.ep->group(at_.group); group != nullptr) {
+    if (client::Group* group = at_.ep->groups().find(at_.group); group != nullptr) {
         group->operations.end(at_.number);
         if (error_ == ULC_ERR_MISMATCH) group->operations.broken = true;
     }

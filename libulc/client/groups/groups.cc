@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <numeric>
 
+#include "base/check.h"
 #include "base/fnv.h"
 #include "base/group_handle.h"
 #include "client/groups/inquiry.h"
@@ -27,18 +30,14 @@ std::uint64_t hash_of(std::span<const std::uint16_t> ranks, const std::uint64_t*
 
 }  // namespace
 
-void Groups::begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size,
-                       std::uint16_t per_node) {
-    world_ = world;
-    self_ = self;
-    size_ = size;
+void Groups::begin_job(std::uint64_t per_node) {
     Group all;
-    all.own_index = self;
-    all.per_node = per_node;
-    all.ranks.resize(size);
-    for (std::uint16_t rank = 0; rank < size; ++rank)
-        all.ranks[rank] = rank;
-    groups_.emplace(world, std::move(all));
+    all.own_index = membership_.rank();
+    all.ranks.resize(membership_.size());
+    std::iota(all.ranks.begin(), all.ranks.end(), std::uint16_t{0});
+    if (per_node >= 1 && per_node <= all.ranks.size())
+        all.per_node = static_cast<std::uint16_t>(per_node);
+    groups_.emplace(membership_.world(), std::move(all));
 }
 
 const Group* Groups::find(std::uint32_t handle) const noexcept {
@@ -53,14 +52,29 @@ Group* Groups::find(std::uint32_t handle) noexcept {
 
 // ---------------------------------------------------------------- creation
 
-int Groups::create(std::span<const std::uint16_t> ranks, const std::uint64_t* key,
-                   ulc_request* memory) {
-    if (ranks.size() < 2 || ranks.size() > size_) return ULC_ERR_INVALID;
+int Groups::create(const std::uint16_t* ranks, std::uint16_t count, const std::uint64_t* key,
+                   ulc_request* request) {
+    if (const int error = membership_.may_communicate(); error != ULC_OK) return error;
+    if (ranks == nullptr || request == nullptr) return ULC_ERR_INVALID;
+    for (std::uint16_t i = 0; i < count; ++i) {
+        if (ranks[i] >= membership_.size()) return ULC_ERR_INVALID;
+        if (membership_.peer_error(ranks[i]) != 0) return membership_.peer_error(ranks[i]);
+    }
+    try {
+        return begin({ranks, count}, key, request);
+    } catch (const std::bad_alloc&) {
+        return ULC_ERR_NO_MEMORY;
+    }
+}
+
+int Groups::begin(std::span<const std::uint16_t> ranks, const std::uint64_t* key,
+                  ulc_request* memory) {
+    if (ranks.size() < 2 || ranks.size() > membership_.size()) return ULC_ERR_INVALID;
     std::vector<std::uint16_t> sorted(ranks.begin(), ranks.end());
     std::sort(sorted.begin(), sorted.end());
     const bool repeats = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
-    const auto own = std::find(ranks.begin(), ranks.end(), self_);
-    if (repeats || sorted.back() >= size_ || own == ranks.end()) return ULC_ERR_INVALID;
+    const auto own = std::find(ranks.begin(), ranks.end(), membership_.rank());
+    if (repeats || own == ranks.end()) return ULC_ERR_INVALID;
     if (groups_.size() + forming_.size() >= kGroupsMax) return ULC_ERR_LIMIT;
 
     Forming forming{};
@@ -68,7 +82,8 @@ int Groups::create(std::span<const std::uint16_t> ranks, const std::uint64_t* ke
     forming.list_hash = hash_of(ranks, key);
     forming.set_hash = hash_of(sorted, key);
     forming.nth = set_counts_[forming.set_hash];
-    forming.handle = subgroup_handle(world_, ranks, list_counts_[forming.list_hash], key);
+    forming.handle =
+        subgroup_handle(membership_.world(), ranks, list_counts_[forming.list_hash], key);
     forming.coordinator = sorted.front();
     forming.own_index = static_cast<std::uint16_t>(own - ranks.begin());
     forming.missing = ranks.size() - 1;
@@ -119,7 +134,7 @@ bool Groups::on_registered(std::uint32_t cookie, int status, const abi::GroupOff
         if (!it->offers.empty()) it->choice.add({it->offers.begin(), it->offers.end()});
     }
     if (status != 0 && it->error == 0) it->error = status;
-    it->stage = self_ == it->coordinator ? Stage::kWaiting : Stage::kReporting;
+    it->stage = membership_.rank() == it->coordinator ? Stage::kWaiting : Stage::kReporting;
     advance(*it);
     return true;
 }
@@ -229,18 +244,19 @@ void Groups::advance(Forming& forming) {
         if (!send_control(forming.coordinator, kTagReport, forming)) return;
         forming.stage = Stage::kWaiting;
     }
-    if (forming.stage == Stage::kWaiting && self_ == forming.coordinator && forming.missing == 0) {
+    if (forming.stage == Stage::kWaiting && membership_.rank() == forming.coordinator &&
+        forming.missing == 0) {
         forming.stage = Stage::kConfirming;
         if (forming.error == 0) {
             forming.address = forming.choice.best(forming.own_address);
             sharing_.agreed_here(forming.handle, forming.address, forming.own_address,
-                                 forming.ranks, self_);
+                                 forming.ranks, membership_.rank());
         }
     }
     if (forming.stage != Stage::kConfirming) return;
     for (; forming.confirmed < forming.ranks.size(); ++forming.confirmed) {
         const std::uint16_t to = forming.ranks[forming.confirmed];
-        if (to != self_ && !send_control(to, kTagVerdict, forming)) return;
+        if (to != membership_.rank() && !send_control(to, kTagVerdict, forming)) return;
     }
     end(forming);
 }
@@ -260,21 +276,51 @@ void Groups::end(Forming& forming) {
     forming.request->done(forming.error);
 }
 
+// ---------------------------------------------------------------- members that hold others up
+
+int Groups::set_hold(std::int64_t limit, std::uint32_t flags, std::span<const std::uint16_t> keep) {
+    if (const int error = membership_.may_communicate(); error != ULC_OK) return error;
+    for (const std::uint16_t rank : keep)
+        if (rank >= membership_.size()) return ULC_ERR_INVALID;
+    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kHold);
+    if (record == nullptr) return ULC_ERR_AGAIN;
+    record->flags = abi::kSubmitInline;
+    record->tag = static_cast<std::uint64_t>(limit);
+    record->stream = flags;
+    record->inline_length = static_cast<std::uint16_t>(keep.size_bytes());
+    if (!keep.empty()) std::memcpy(record->body.inline_octets, keep.data(), keep.size_bytes());
+    submitter_.publish();
+    return ULC_OK;
+}
+
+void Groups::on_fault(const abi::CompletionRecord& record) noexcept {
+    const bool slow = record.status == ULC_ERR_PEER_SLOW || record.status == ULC_ERR_PEER_SILENT;
+    Group* held = slow ? find(record.stream) : nullptr;
+    if (held == nullptr) return;
+    ulc_holder& holder = held->slowest;
+    if (holder.error == ULC_OK || holder.rank != record.source) holder.held_ns = 0;
+    holder.error = record.status;
+    holder.rank = record.source;
+    holder.held_ns += record.tag * kMillisecond;
+}
+
+bool Groups::ask(std::uint16_t rank, std::uint32_t group, std::uint32_t number,
+                 const Agreement& mine) noexcept {
+    if (membership_.may_communicate() != ULC_OK || membership_.peer_error(rank) != 0)
+        return true;  // it reports nothing more
+    return client::ask(outbox_, rank, group, number, mine);
+}
+
 // ---------------------------------------------------------------- ends
 
 void Groups::remove_here(std::uint32_t handle) {
-    abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRemoveGroup);
-    if (record == nullptr) {
-        to_remove_.push_back(handle);
-        return;
-    }
-    record->stream = handle;
-    submitter_.publish();
+    if (!submitter_.submit(abi::SubmitKind::kRemoveGroup, handle)) to_remove_.push_back(handle);
 }
 
 int Groups::free(std::uint32_t handle) {
+    if (const int error = membership_.may_communicate(); error != ULC_OK) return error;
     const auto it = groups_.find(handle);
-    if (it == groups_.end() || handle == world_) return ULC_ERR_INVALID;
+    if (it == groups_.end() || handle == membership_.world()) return ULC_ERR_INVALID;
     groups_.erase(it);
     sharing_.forget(handle);
     remove_here(handle);
@@ -286,7 +332,7 @@ void Groups::peer_gone(std::uint16_t rank, int error) {
         if (forming.stage == Stage::kOver) continue;
         const auto at = std::find(forming.ranks.begin(), forming.ranks.end(), rank);
         if (at == forming.ranks.end()) continue;
-        if (self_ == forming.coordinator) {
+        if (membership_.rank() == forming.coordinator) {
             const auto index = static_cast<std::size_t>(at - forming.ranks.begin());
             if (!forming.heard[index]) --forming.missing;
             forming.heard[index] = true;
@@ -316,17 +362,26 @@ unsigned Groups::sweep() {
 }
 
 unsigned Groups::advance_all() {
-    while (!to_remove_.empty()) {
-        abi::SubmissionRecord* record = submitter_.claim(abi::SubmitKind::kRemoveGroup);
-        if (record == nullptr) break;
-        record->stream = to_remove_.back();
+    while (!to_remove_.empty() &&
+           submitter_.submit(abi::SubmitKind::kRemoveGroup, to_remove_.back()))
         to_remove_.pop_back();
-        submitter_.publish();
-    }
     if (forming_.empty()) return 0;
     for (Forming& forming : forming_)
         advance(forming);
     return sweep();
+}
+
+void Groups::check_invariants() const {
+    for (const auto& [handle, group] : groups_) {
+        ULC_CHECK(group.own_index < group.ranks.size());
+        ULC_CHECK(group.ranks[group.own_index] == membership_.rank());
+        ULC_CHECK(group.per_node >= 1 && group.per_node <= group.ranks.size());
+    }
+    for (const Forming& forming : forming_) {
+        const auto unheard = std::ranges::count(forming.heard, false);
+        ULC_CHECK(forming.missing + 1 == static_cast<std::size_t>(unheard));
+        ULC_CHECK(forming.stage == Stage::kOver || !groups_.contains(forming.handle));
+    }
 }
 
 }  // namespace ulc::client

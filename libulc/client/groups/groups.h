@@ -34,6 +34,7 @@
 #include "base/endian.h"
 #include "client/groups/operations.h"
 #include "client/groups/sharing.h"
+#include "client/jobs/membership.h"
 #include "client/p2p/outbox.h"
 #include "client/p2p/request.h"
 #include "client/p2p/submitter.h"
@@ -55,18 +56,29 @@ public:
     /// Cookies of kAddGroup have this bit; those of sends do not.
     static constexpr std::uint32_t kCookieBit = 1U << 31;
 
-    Groups(Submitter& submitter, Outbox& outbox) noexcept
-        : submitter_(submitter), outbox_(outbox), sharing_(submitter, outbox) {}
+    /// The references outlive this.
+    Groups(Submitter& submitter, Outbox& outbox, const Membership& membership) noexcept
+        : submitter_(submitter),
+          outbox_(outbox),
+          membership_(membership),
+          sharing_(submitter, outbox) {}
 
-    /// Notes that the job has formed.
-    void begin_job(std::uint32_t world, std::uint16_t self, std::uint16_t size,
-                   std::uint16_t per_node);
-    /// Starts ulc_group_create(), or with a key ulc_group_create_keyed(). Errors: INVALID, AGAIN,
-    /// LIMIT, NO_MEMORY.
-    [[nodiscard]] int create(std::span<const std::uint16_t> ranks, const std::uint64_t* key,
-                             ulc_request* request);
-    /// Performs ulc_group_free(). Errors: INVALID, AGAIN.
+    /// Notes that the job has formed. `per_node`: ranks of one node at most, as the engine says.
+    /// May throw std::bad_alloc.
+    void begin_job(std::uint64_t per_node);
+
+    // --- as the functions of ulc.h
+    /// `key`: nullptr, or as ulc_group_create_keyed().
+    [[nodiscard]] int create(const std::uint16_t* ranks, std::uint16_t count,
+                             const std::uint64_t* key, ulc_request* request);
     [[nodiscard]] int free(std::uint32_t handle);
+    /// The arguments were validated except for the ranks.
+    [[nodiscard]] int set_hold(std::int64_t limit, std::uint32_t flags,
+                               std::span<const std::uint16_t> keep);
+    /// Asks a member about an operation of the group (inquiry.h). Returns false if there is no
+    /// space yet.
+    [[nodiscard]] bool ask(std::uint16_t rank, std::uint32_t group, std::uint32_t number,
+                           const Agreement& mine) noexcept;
     /// Returns nullptr if it is unknown. The world group is known once formed.
     [[nodiscard]] const Group* find(std::uint32_t handle) const noexcept;
     [[nodiscard]] Group* find(std::uint32_t handle) noexcept;
@@ -83,6 +95,8 @@ public:
     /// (client/groups/sharing.h) from `source`. Returns false if it is malformed.
     [[nodiscard]] bool on_control(std::uint16_t source, std::uint64_t tag,
                                   std::span<const unsigned char> octets);
+    /// Notes a member that holds up a group, if the kFault is about one.
+    void on_fault(const abi::CompletionRecord& record) noexcept;
     void peer_gone(std::uint16_t rank, int error);
     void fail_all(int error);
     /// Sends messages that found no space. Returns how many creations ended.
@@ -94,8 +108,10 @@ public:
     [[nodiscard]] bool waits() const noexcept {
         return sharing_.waits() || !to_remove_.empty() || !forming_.empty();
     }
+    void check_invariants() const;
 
 private:
+    friend struct Breaker;
     struct Control {
         Be32 handle;
         Be32 nth;        ///< creations over this set before
@@ -142,6 +158,8 @@ private:
         bool orphaned;  ///< the coordinator is gone
     };
 
+    [[nodiscard]] int begin(std::span<const std::uint16_t> ranks, const std::uint64_t* key,
+                            ulc_request* request);
     [[nodiscard]] bool submit_add(Forming& forming);
     void on_report(Forming& forming, const Report& report);
     [[nodiscard]] static AddressOffers read_offers(std::span<const unsigned char> octets);
@@ -156,6 +174,7 @@ private:
 
     Submitter& submitter_;
     Outbox& outbox_;
+    const Membership& membership_;
     Sharing sharing_;
     std::unordered_map<std::uint32_t, Group> groups_;
     std::unordered_map<std::uint64_t, std::uint32_t> list_counts_;
@@ -163,10 +182,7 @@ private:
     std::list<Forming> forming_;
     std::vector<Report> early_;
     std::vector<std::uint32_t> to_remove_;  ///< kRemoveGroup records that found no space
-    std::uint32_t world_ = 0;
     std::uint32_t next_cookie_ = 0;
-    std::uint16_t self_ = 0;
-    std::uint16_t size_ = 0;
 };
 
 }  // namespace ulc::client

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Links of one endpoint to endpoints of no common job (docs/PROTOCOL.md §13), as the client keeps
 // them: the peers, and the requests that make and end links. Peers have the places of ranks. Used
-// by Endpoint.
+// by Endpoint. Empty until the endpoint is open for links.
 //
 //   vacant ──kLinked──▶ there ──unlink()──▶ ending ──kUnlinked──▶ vacant
 //
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "abi/records.h"
+#include "client/jobs/membership.h"
+#include "client/messages/messages.h"
 #include "client/p2p/request.h"
 #include "client/p2p/submitter.h"
 #include "client/ulc.h"
@@ -21,25 +23,35 @@ namespace ulc::client {
 
 class LinkTable {
 public:
-    LinkTable(Submitter& submitter, std::uint16_t links, const unsigned char* address);
+    /// The references outlive this.
+    LinkTable(Submitter& submitter, Membership& membership, Messages& messages) noexcept
+        : submitter_(submitter), membership_(membership), messages_(messages) {}
+    /// Notes that the endpoint is open. May throw std::bad_alloc.
+    void open(const unsigned char* address);
 
-    [[nodiscard]] const ulc_link_address& address() const noexcept { return address_; }
-    /// Starts what ulc_link() and ulc_unlink() say. Errors: AGAIN, INVALID, NO_MEMORY.
+    // --- as the functions of ulc.h
+    [[nodiscard]] int address(ulc_link_address& out) const noexcept;
     [[nodiscard]] int link(const ulc_link_address& peer, Nanos timeout, ulc_request* request);
     [[nodiscard]] int unlink(std::uint16_t peer, ulc_request* request);
-    /// A peer that has linked to this endpoint, and was not given yet. False: none.
-    [[nodiscard]] bool next_peer(std::uint16_t& peer) noexcept;
+    [[nodiscard]] int next_peer(std::uint16_t& peer) noexcept;
 
-    /// kLinked, kLinkDone and kUnlinked. False: no correct engine writes it.
+    /// Handles kLinked, kLinkDone and kUnlinked. Returns false if no correct engine writes it.
+    [[nodiscard]] bool on_record(const abi::CompletionRecord& record);
+    void fail_all(int error) noexcept;
+    void check_invariants() const;
+
+private:
+    friend struct Breaker;
+    enum class Place : std::uint8_t { kVacant, kThere, kEnding };
+
+    [[nodiscard]] int may_link() const noexcept;
     [[nodiscard]] bool on_linked(std::uint16_t peer, bool incoming);
     [[nodiscard]] bool on_link_done(std::uint32_t cookie, std::uint16_t peer, int status);
     [[nodiscard]] bool on_unlinked(std::uint16_t peer);
-    void fail_all(int error) noexcept;
-
-private:
-    enum class Place : std::uint8_t { kVacant, kThere, kEnding };
 
     Submitter& submitter_;
+    Membership& membership_;
+    Messages& messages_;
     ulc_link_address address_{};
     std::vector<Place> places_;     ///< by peer
     std::vector<Request*> calls_;   ///< by cookie; nullptr: free

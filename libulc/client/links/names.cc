@@ -15,12 +15,12 @@ namespace ulc::client {
 
 int wait_until_open(ulc_endpoint& ep, Nanos deadline) {
     int error = ULC_OK;
-    while ((error = ep.job_state()) == ULC_ERR_AGAIN) {
+    while ((error = ep.membership().job_state()) == ULC_ERR_AGAIN) {
         error = ep.waiter.wait(left_of(ep, deadline));
-        if (error != ULC_OK && ep.job_state() == ULC_ERR_AGAIN) return error;
+        if (error != ULC_OK && ep.membership().job_state() == ULC_ERR_AGAIN) return error;
     }
     if (error != ULC_OK)
-        set_last_error("links: %s: %s", ulc_error_text(error), ep.job_text().c_str());
+        set_last_error("links: %s: %s", ulc_error_text(error), ep.membership().job_text().c_str());
     return error;
 }
 
@@ -45,7 +45,7 @@ int ulc_link_name(const char* name, const void* secret, ulc_link_address* out) {
 
 int ulc_open_links_as(ulc_endpoint* ep, uint16_t links, const ulc_link_address* name) {
     if (ep == nullptr || name == nullptr) return ULC_ERR_INVALID;
-    return ep->open_links_as(links, *name);
+    return ep->membership().open_links_as(links, *name);
 }
 
 int ulc_open_links_as_wait(ulc_endpoint* ep, uint16_t links, const ulc_link_address* name,

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "base/check.h"
+
 namespace ulc::client {
 
 Near::~Near() {
@@ -17,7 +19,16 @@ Near::~Near() {
         memory_.unmap(sender->memory);
 }
 
-void Near::name(std::uint16_t peer) noexcept try {
+int Near::name(std::uint16_t peer) noexcept {
+    if (const int error = membership_.may_communicate(); error != ULC_OK) return error;
+    if (!membership_.knows(peer)) return ULC_ERR_INVALID;
+    if (peer == membership_.rank() || membership_.peer_error(peer) != 0) return ULC_OK;
+    note_named(peer);
+    ask();
+    return ULC_OK;
+}
+
+void Near::note_named(std::uint16_t peer) noexcept try {
     if (peers_[peer].named != Named::kNo) return;
     peers_[peer].named = Named::kFar;
     unasked_.reserve(unasked_.size() + 1);
@@ -43,10 +54,32 @@ void Near::on_rows(std::uint16_t peer, const abi::NearRows* rows) noexcept {
     if (one.arrived != 0) begin(peer);
 }
 
-const abi::NearRows* Near::rows_of(std::uint16_t peer, bool& asked) const noexcept {
+bool Near::on_record(const abi::CompletionRecord& record) noexcept {
+    if (record.source >= membership_.size()) return false;
+    abi::NearRows rows;
+    const bool near = record.status == 0;
+    if (near && record.inline_length != sizeof rows) return false;
+    std::memcpy(&rows, record.body.inline_octets, sizeof rows);
+    on_rows(record.source, near ? &rows : nullptr);
+    return true;
+}
+
+void Near::ask() noexcept {
+    std::erase_if(unasked_, [&](std::uint16_t peer) {
+        if (!submitter_.submit(abi::SubmitKind::kNear, peer)) return false;
+        peers_[peer].named = Named::kAsked;
+        return true;
+    });
+}
+
+int Near::processes(std::uint16_t peer, abi::NearRows& out) noexcept {
+    if (const int error = name(peer); error != ULC_OK) return error;
     const Named named = peers_[peer].named;
-    asked = named == Named::kWanted || named == Named::kAsked;
-    return is_near(named) ? &known_.find(peer)->second.rows : nullptr;
+    if (!is_near(named))
+        return named == Named::kWanted || named == Named::kAsked ? ULC_ERR_AGAIN
+                                                                 : ULC_ERR_UNSUPPORTED;
+    out = known_.find(peer)->second.rows;
+    return ULC_OK;
 }
 
 void Near::forget(std::uint16_t peer) noexcept {
@@ -152,12 +185,26 @@ bool Near::drain(std::uint16_t from) noexcept {
 unsigned Near::drain_all(bool* stalled) noexcept {
     for (std::size_t i = 0; i < receivers_.size(); ++i) {
         const std::uint16_t source = receivers_[i]->source;
-        if (!receivers_[i]->ring.ready() ||
-            inbox_.arrivals().shares().intake_of(source) != abi::Intake::kAll)
-            continue;
+        const abi::Intake intake = inbox_.arrivals().shares().intake_of(source);
+        if (!receivers_[i]->ring.ready() || intake != abi::Intake::kAll) continue;
         if (!drain(source)) *stalled = true;
     }
     return std::exchange(given_, 0);
+}
+
+void Near::check_invariants() const {
+    std::size_t senders = 0;
+    std::size_t receivers = 0;
+    for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
+        const Peer& peer = peers_[rank];
+        const bool unasked = std::ranges::count(unasked_, rank) == 1;
+        ULC_CHECK(unasked == (peer.named == Named::kWanted));
+        ULC_CHECK(known_.contains(rank) == (peer.named >= Named::kWanted));
+        ULC_CHECK(peer.receiver == nullptr || peer.receiver->source == rank);
+        senders += peer.sender != nullptr ? 1 : 0;
+        receivers += peer.receiver != nullptr ? 1 : 0;
+    }
+    ULC_CHECK(senders == senders_.size() && receivers == receivers_.size());
 }
 
 }  // namespace ulc::client

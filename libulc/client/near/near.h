@@ -21,9 +21,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/jobs/membership.h"
 #include "client/near/near_memory.h"
 #include "client/near/near_ring.h"
 #include "client/p2p/inbox.h"
+#include "client/p2p/submitter.h"
 
 namespace ulc::client {
 
@@ -33,30 +35,24 @@ class Near {
 public:
     static constexpr unsigned kPeersMax = 256;
 
-    Near(Inbox& inbox, const NearMemory& memory) noexcept : inbox_(inbox), memory_(memory) {}
+    /// The references outlive this.
+    Near(Inbox& inbox, Submitter& submitter, const Membership& membership,
+         const NearMemory& memory) noexcept
+        : inbox_(inbox), submitter_(submitter), membership_(membership), memory_(memory) {}
     ~Near();
     Near(const Near&) = delete;
     Near& operator=(const Near&) = delete;
 
     /// Peers 0 … peers-1. May throw std::bad_alloc.
     void begin_job(std::uint16_t peers) { peers_.assign(peers, Peer{}); }
-    /// The peer may be on this node: the engine is to be asked.
-    void name(std::uint16_t peer) noexcept;
-    /// Calls ask(peer) for peers about which the engine is to be asked; ask returns false if it
-    /// could not now.
-    template <typename Ask>
-    void each_question(Ask ask) noexcept {
-        std::erase_if(unasked_, [&](std::uint16_t peer) {
-            if (!ask(peer)) return false;
-            peers_[peer].named = Named::kAsked;
-            return true;
-        });
-    }
-    /// Takes the engine's answer; nullptr: the peer is elsewhere.
-    void on_rows(std::uint16_t peer, const abi::NearRows* rows) noexcept;
-    /// Returns the processes of both; nullptr: the peer is not near, or *asked, which says that the
-    /// engine has not answered.
-    [[nodiscard]] const abi::NearRows* rows_of(std::uint16_t peer, bool& asked) const noexcept;
+    /// Performs ulc_near_peer().
+    [[nodiscard]] int name(std::uint16_t peer) noexcept;
+    /// Performs ulc_near_processes().
+    [[nodiscard]] int processes(std::uint16_t peer, abi::NearRows& out) noexcept;
+    /// Asks the engine about peers that were named, as far as there is space.
+    void ask() noexcept;
+    /// Handles kNear, the engine's answer. Returns false if no correct engine writes it.
+    [[nodiscard]] bool on_record(const abi::CompletionRecord& record) noexcept;
     /// Nothing comes from the peer any more, and nothing goes to it.
     void forget(std::uint16_t peer) noexcept;
 
@@ -81,7 +77,7 @@ public:
     }
     /// Gives the inbox what the peer's ring has. False: there is no memory for the next message.
     [[nodiscard]] bool drain(std::uint16_t from) noexcept;
-    /// Drains the rings of all senders but those that are stopped (shares.cc). Returns how many
+    /// Drains the rings of all senders but those that are stopped (shares.h). Returns how many
     /// messages; *stalled is set if there is no memory.
     unsigned drain_all(bool* stalled) noexcept;
 
@@ -98,8 +94,10 @@ public:
     [[nodiscard]] bool has_receivers() const noexcept { return !receivers_.empty(); }
     /// Rings that ended because of a malformed record, and malformed offers.
     [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
+    void check_invariants() const;
 
 private:
+    friend struct Breaker;
     struct Sender {
         std::byte* memory;
         NearSender ring;
@@ -134,12 +132,16 @@ private:
         Named named = Named::kNo;
     };
 
+    void note_named(std::uint16_t peer) noexcept;
+    void on_rows(std::uint16_t peer, const abi::NearRows* rows) noexcept;
     void begin(std::uint16_t from) noexcept;
     void use(std::uint16_t peer, const NearOffer& offer) noexcept;
     void end_receiver(std::uint16_t from) noexcept;
     void end_sender(std::uint16_t to) noexcept;
 
     Inbox& inbox_;
+    Submitter& submitter_;
+    const Membership& membership_;
     const NearMemory& memory_;
     std::vector<Peer> peers_;
     std::vector<std::unique_ptr<Receiver>> receivers_;

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "client/p2p/arrival.h"
+#include "client/arrivals/arrival.h"
 #include "client/p2p/outbox.h"
 #include "client/p2p/rendezvous.h"
 #include "client/p2p/tags.h"

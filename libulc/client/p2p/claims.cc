@@ -54,19 +54,11 @@ void Inbox::throw_away(Arrival& arrival) noexcept {
     arrivals_.shares().judge_if_stopped(arrival.source);
 }
 
-// Ends the use of the place that the engine writes to. AGAIN: the message's completion comes.
-int Inbox::forget_place(const Arrival& arrival) noexcept {
-    return forgetter_.call == nullptr
-               ? int{ULC_ERR_AGAIN}
-               : forgetter_.call(forgetter_.context, arrival.source,
-                                 place_of(*arrival.request, arrival.received));
-}
-
 int Inbox::abandon(Request& request) noexcept {
     Arrival* arrival = arrivals_.find_matched(request);
     ULC_CHECK(arrival != nullptr);
     const bool has_place = arrival->placed && arrival->listed == Listed::kOpen;
-    const int forgotten = has_place ? forget_place(*arrival) : int{ULC_ERR_AGAIN};
+    const int forgotten = has_place ? forgetter_.forget(*arrival) : int{ULC_ERR_AGAIN};
     if (forgotten == ULC_ERR_TIMEOUT) return forgotten;
     if (forgotten == ULC_OK) {
         arrival->received = arrival->until;  // the engine drops the rest, and says nothing of it

@@ -41,13 +41,6 @@ Inbox::Taken Inbox::on_message(const abi::CompletionRecord& record) noexcept {
     return on_first(record, payload, length, block);
 }
 
-void Inbox::finish(Request& request, std::uint64_t length) noexcept {
-    request.length = length;
-    const bool cut = length > request.capacity;
-    request.done(cut ? ULC_ERR_TRUNCATED : ULC_OK);
-    if (cut) handler_.report(ULC_ERR_TRUNCATED, request.source, length);
-}
-
 Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned char* payload,
                              std::uint32_t length, std::uint32_t block) noexcept {
     const std::uint64_t tag = tag_of(record);
@@ -55,7 +48,7 @@ Inbox::Taken Inbox::on_whole(const abi::CompletionRecord& record, const unsigned
             match(matcher_, {record.source, record.stream, tag, length, payload, length})) {
         copy_into(*request, 0, payload, length);
         describe(*request, record.source, record.stream, tag);
-        finish(*request, length);
+        finish(*request, length, handler_);
         arrivals_.give_back(block);
         return Taken::kYes;
     }
@@ -123,7 +116,7 @@ Inbox::Taken Inbox::on_next(const abi::CompletionRecord& record, const unsigned 
 abi::Place Inbox::find_place(const abi::Beginning& message) noexcept {
     if (message.source >= matcher_.ranks()) return {};
     if (is_rest(message.tag)) {
-        const Arrival* arrival = find_rest_place(message);
+        const Arrival* arrival = arrivals_.find_rest_place(message);
         return arrival == nullptr ? abi::Place{} : place_of(*arrival->request, arrival->received);
     }
     const Request* request = find_receive(matcher_, message);
@@ -134,7 +127,7 @@ abi::Place Inbox::place(const abi::Beginning& message) noexcept {
     if (message.source >= matcher_.ranks()) return {};
     Arrival* arrival = nullptr;
     if (is_rest(message.tag)) {
-        arrival = find_rest_place(message);
+        arrival = arrivals_.find_rest_place(message);
         if (arrival == nullptr) return {};
     } else {
         Request* request = find_receive(matcher_, message);
@@ -194,7 +187,7 @@ void Inbox::part_ended(Arrival& arrival) noexcept {
     }
     arrivals_.move_to(arrival, Listed::kNot);
     arrival.whole = true;
-    if (arrival.request != nullptr) finish(*arrival.request, arrival.length);
+    if (arrival.request != nullptr) finish(*arrival.request, arrival.length, handler_);
     if (arrival.request != nullptr || arrival.discarded) arrivals_.drop(arrival);
 }
 
@@ -238,7 +231,7 @@ bool Inbox::deliver(std::uint16_t source, std::uint64_t tag, const Pieces& paylo
             take(static_cast<const unsigned char*>(payload.base) + octets, length - octets);
         }
         describe(*request, source, 0, tag);
-        finish(*request, length);
+        finish(*request, length, handler_);
         return true;
     }
     Arrival* arrival = arrivals_.create(source, source, tag);
@@ -297,7 +290,7 @@ void Inbox::give(Arrival& arrival, Request& request) noexcept {
     if (arrival.error != 0) {
         request.done(arrival.error);
     } else {
-        finish(request, arrival.length);
+        finish(request, arrival.length, handler_);
     }
     arrivals_.retire(arrival);
 }
@@ -316,7 +309,7 @@ void Inbox::drop_open(std::uint16_t source, int error) noexcept {
         while (Arrival* arrival = arrivals_.first(source, which)) {
             // Its engine has left the place, but may not have reported that.
             if (arrival->placed && which == Listed::kOpen && arrival->request != nullptr)
-                static_cast<void>(forget_place(*arrival));
+                static_cast<void>(forgetter_.forget(*arrival));
             arrivals_.move_to(*arrival, Listed::kNot);
             break_off(*arrival, error);
         }

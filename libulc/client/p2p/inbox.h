@@ -19,7 +19,7 @@
 // message (poll returns ULC_ERR_LIMIT) until the application receives some. Nothing is lost: the
 // engine's credit stops the senders.
 //
-// A sender's messages hold at most as much of that memory as is still free (shares.cc). The engine
+// A sender's messages hold at most as much of that memory as is still free (shares.h). The engine
 // takes no more messages of a sender above this share, and all others go on.
 #pragma once
 
@@ -27,8 +27,8 @@
 
 #include "abi/placement.h"
 #include "abi/region.h"
-#include "client/p2p/arrivals.h"
-#include "client/p2p/error_handler.h"
+#include "client/arrivals/arrivals.h"
+#include "client/arrivals/arrival.h"
 #include "client/p2p/matching.h"
 #include "client/p2p/rendezvous.h"
 #include "client/ulc.h"
@@ -39,12 +39,17 @@ class Inbox {
 public:
     static constexpr std::uint64_t kMemoryOctetsDefault = 1ULL << 30;
 
-    enum class Taken : std::uint8_t { kYes, kStalled, kCorrupt };
+    using Taken = client::Taken;
 
     /// Performs Hooks::forget_place() for places that place() returned.
     struct Forgetter {
         int (*call)(void* context, std::uint16_t source, const abi::Place& place) = nullptr;
         void* context = nullptr;
+
+        [[nodiscard]] int forget(const Arrival& arrival) const noexcept {
+            if (call == nullptr) return ULC_ERR_AGAIN;
+            return call(context, arrival.source, place_of(*arrival.request, arrival.received));
+        }
     };
 
     /// handler: outlives this. `memory`: limit in bytes.
@@ -82,8 +87,6 @@ public:
     [[nodiscard]] bool owes_answers() const noexcept {
         return arrivals_.first_to_ask() != nullptr || arrivals_.shares().has_holds();
     }
-    /// Malformed announcements and rests so far.
-    [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
     enum class Counts : std::uint8_t { kNo, kYes };
     /// A whole message that the engine did not bring: of the endpoint to itself, or of a peer on
     /// this node. The payload may change meanwhile. counts: an unexpected one counts for its
@@ -141,19 +144,14 @@ private:
     [[nodiscard]] Taken on_broken(const abi::CompletionRecord& record) noexcept;
     [[nodiscard]] bool append(Arrival& arrival, const unsigned char* payload,
                               std::uint32_t length) noexcept;
-    void finish(Request& request, std::uint64_t length) noexcept;
     void give(Arrival& arrival, Request& request) noexcept;
     void add_unexpected(Arrival& arrival) noexcept;
     void throw_away(Arrival& arrival) noexcept;
-    [[nodiscard]] int forget_place(const Arrival& arrival) noexcept;
     [[nodiscard]] Taken on_announcement(const abi::CompletionRecord& record,
                                         const unsigned char* payload, std::uint32_t length,
                                         std::uint32_t block) noexcept;
     [[nodiscard]] Taken on_rest(const abi::CompletionRecord& record, const unsigned char* payload,
                                 std::uint32_t length, std::uint32_t block) noexcept;
-    [[nodiscard]] Taken swallow(const abi::CompletionRecord& record, std::uint32_t length,
-                                std::uint32_t block) noexcept;
-    [[nodiscard]] Arrival* find_rest_place(const abi::Beginning& message) noexcept;
     void part_ended(Arrival& arrival) noexcept;
     void announced_part_ended(Arrival& arrival) noexcept;
     void give_announced(Arrival& arrival, Request& request) noexcept;
@@ -168,7 +166,6 @@ private:
     AllArrivals claimed_;  ///< the application's
     const ErrorHandler& handler_;
     const Forgetter forgetter_;
-    std::uint64_t malformed_ = 0;
 };
 
 [[gnu::always_inline]] inline bool Inbox::take_short(const abi::CompletionRecord& record) noexcept {

@@ -16,22 +16,6 @@
 #include "client/p2p/tags.h"
 
 namespace ulc::client {
-namespace {
-
-/// Bytes of the whole message that begins with this record.
-std::uint64_t total_of(const abi::CompletionRecord& record) noexcept {
-    return has(record, abi::kCompleteInline) ? record.inline_length
-                                             : record.body.block.message_length;
-}
-
-/// The rest goes to the end of what was asked for, or, if it came unasked, of the message.
-bool fits_rest(const Arrival& arrival, std::uint64_t octets) noexcept {
-    if (octets == 0 || octets > arrival.length - arrival.received) return false;
-    const std::uint64_t end = arrival.received + octets;
-    return end == arrival.length || (arrival.asked && end == arrival.wanted);
-}
-
-}  // namespace
 
 // ---------------------------------------------------------------- arrival
 
@@ -49,34 +33,17 @@ Inbox::Taken Inbox::on_announced(const abi::CompletionRecord& record) noexcept {
                                           : on_rest(record, payload, length, block);
 }
 
-// A message that no correct libulc sends: its chunks are taken and forgotten.
-Inbox::Taken Inbox::swallow(const abi::CompletionRecord& record, std::uint32_t length,
-                            std::uint32_t block) noexcept {
-    if (!has(record, abi::kCompleteLast)) {
-        Arrival* arrival = arrivals_.create(record.source, record.stream, record.tag);
-        if (arrival == nullptr) return Taken::kStalled;
-        arrival->length = total_of(record);
-        arrival->until = arrival->length;
-        arrival->received = length;
-        arrival->discarded = true;
-        arrivals_.move_to(*arrival, Listed::kOpen);
-    }
-    ++malformed_;
-    arrivals_.give_back(block);
-    return Taken::kYes;
-}
-
 Inbox::Taken Inbox::on_announcement(const abi::CompletionRecord& record,
                                     const unsigned char* payload, std::uint32_t length,
                                     std::uint32_t block) noexcept {
     Announcement head;
-    if (length < sizeof head) return swallow(record, length, block);
+    if (length < sizeof head) return arrivals_.swallow(record, length, block);
     std::memcpy(&head, payload, sizeof head);
     const std::uint64_t first = head.first;
     const bool well_formed = group_of(record.stream) == 0 && head.tag < kUserTagsEnd &&
                              first <= kFirstOctetsMax && first <= head.length &&
                              total_of(record) == sizeof head + first;
-    if (!well_formed) return swallow(record, length, block);
+    if (!well_formed) return arrivals_.swallow(record, length, block);
     Arrival* arrival = arrivals_.create(record.source, record.stream, head.tag);
     if (arrival == nullptr) return Taken::kStalled;
     arrival->length = head.length;
@@ -127,7 +94,7 @@ void Inbox::announced_part_ended(Arrival& arrival) noexcept {
         arrival.whole = true;
         arrivals_.move_to(arrival, Listed::kNot);
         if (arrival.request == nullptr) return;  // unexpected or claimed
-        finish(*arrival.request, arrival.length);
+        finish(*arrival.request, arrival.length, handler_);
         arrivals_.retire(arrival);
     }
 }
@@ -142,17 +109,8 @@ void Inbox::give_announced(Arrival& arrival, Request& request) noexcept {
         arrivals_.shares().judge_if_stopped(arrival.source);
         return;
     }
-    finish(request, arrival.length);
+    finish(request, arrival.length, handler_);
     arrivals_.retire(arrival);
-}
-
-Arrival* Inbox::find_rest_place(const abi::Beginning& message) noexcept {
-    if (group_of(message.stream) != 0) return nullptr;
-    Arrival* arrival =
-        arrivals_.find_announced(message.source, static_cast<std::uint32_t>(message.tag));
-    if (arrival == nullptr || arrival->request == nullptr || !fits_rest(*arrival, message.length))
-        return nullptr;
-    return arrival->request->capacity >= arrival->received + message.length ? arrival : nullptr;
 }
 
 Inbox::Taken Inbox::on_rest(const abi::CompletionRecord& record, const unsigned char* payload,
@@ -162,7 +120,7 @@ Inbox::Taken Inbox::on_rest(const abi::CompletionRecord& record, const unsigned 
             ? nullptr
             : arrivals_.find_announced(record.source, static_cast<std::uint32_t>(record.tag));
     if (arrival == nullptr || !fits_rest(*arrival, total_of(record)))
-        return swallow(record, length, block);
+        return arrivals_.swallow(record, length, block);
     const std::uint64_t until = arrival->received + total_of(record);
     if (!append(*arrival, payload, length)) return Taken::kStalled;
     arrivals_.give_back(block);

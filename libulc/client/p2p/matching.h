@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "abi/placement.h"
-#include "client/p2p/arrival.h"
+#include "client/arrivals/arrival.h"
 #include "client/p2p/buckets.h"
 #include "client/p2p/request.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/group_handle.h"
-#include "client/p2p/arrival.h"
+#include "client/arrivals/arrival.h"
 
 namespace ulc::client {
 namespace {

@@ -38,6 +38,13 @@ Request* match(Matcher& matcher, const Beginning& message) noexcept {
     return &part;
 }
 
+void finish(Request& request, std::uint64_t length, const ErrorHandler& handler) noexcept {
+    request.length = length;
+    const bool cut = length > request.capacity;
+    request.done(cut ? ULC_ERR_TRUNCATED : ULC_OK);
+    if (cut) handler.report(ULC_ERR_TRUNCATED, request.source, length);
+}
+
 void Inbox::receive_many(Request& many, int gone) noexcept {
     while (Arrival* arrival = matcher_.find_unexpected(many.from, many.tag, many.mask)) {
         bool last = false;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The beginning of a message, and the match that decides which request takes it.
+// The beginning of a message, the match that decides which request takes it, and its end.
 #pragma once
 
 #include <cstdint>
 
+#include "client/arrivals/arrival.h"
 #include "client/p2p/matching.h"
 
 namespace ulc::client {
@@ -23,5 +24,8 @@ struct Beginning {
 
 /// Returns the request that takes the message, out of its list; nullptr: none is posted.
 [[nodiscard]] Request* match(Matcher& matcher, const Beginning& message) noexcept;
+
+/// Ends a receive whose message has that length, and reports one that was cut.
+void finish(Request& request, std::uint64_t length, const ErrorHandler& handler) noexcept;
 
 }  // namespace ulc::client

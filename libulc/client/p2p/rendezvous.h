@@ -13,8 +13,9 @@
 // unexpected messages says Hold; then that sender announces every message above kHeldOctetsMin,
 // without a first part (but for short first pieces, kHeadOctetsMax), until it hears Go.
 //
-//   outbox_announced.cc   the sender's part        inbox_announced.cc   the receiver's part
-//   endpoint_announced.cc what goes between them: Ask, Hold, messages of a rank to itself
+//   announcements.h, outbox_announced.cc   the sender's part
+//   arrivals.h, inbox_announced.cc         the receiver's part
+//   ../messages/control_messages.h         Ask, Hold, messages of a rank to itself
 //
 // All words come from a peer and are validated: a malformed one is counted and dropped.
 #pragma once

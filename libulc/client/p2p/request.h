@@ -151,6 +151,20 @@ using RequestList = List<Request, &Request::links>;
 /// The requests that ulc_collect() named and that are done, in the order in which they ended.
 struct Collector {
     List<Request, &Request::hashed> ended;
+
+    /// Puts the request into the list, at once or when it is done. Returns false if it is collected
+    /// already.
+    [[nodiscard]] bool add(Request& request) noexcept {
+        if (request.collector != nullptr) return false;
+        request.collector = this;
+        if (request.state == RequestState::kDone) request.tell_collector();
+        return true;
+    }
+    /// Takes over the requests of another list.
+    void take_from(Collector& other) noexcept {
+        while (Request* request = other.ended.pop_front())
+            ended.push_back(*request);
+    }
 };
 
 inline void Request::tell_collector() noexcept { collector->ended.push_back(*this); }

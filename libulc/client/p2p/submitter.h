@@ -36,6 +36,15 @@ public:
         }
     }
 
+    /// Hands over a record that names a rank, a group or nothing. Returns false: the ring is full.
+    [[nodiscard]] bool submit(abi::SubmitKind kind, std::uint32_t stream = 0) noexcept {
+        abi::SubmissionRecord* record = claim(kind);
+        if (record == nullptr) return false;
+        record->stream = stream;
+        publish();
+        return true;
+    }
+
     /// Records handed over so far, free running.
     [[nodiscard]] std::uint32_t published() const noexcept { return ring_.produced(); }
     [[nodiscard]] bool corrupt() const noexcept { return ring_.corrupt(); }

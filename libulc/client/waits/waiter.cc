@@ -79,7 +79,7 @@ void Waiter::yield(Nanos now) {
 
 void Waiter::before_leaving(bool waited) {
     if (endpoint_.hooks().progress == nullptr) return yield_before_leaving();
-    if (endpoint_.engine_has_work(waited)) endpoint_.poll_aside();
+    if (endpoint_.rounds().has_work(waited)) endpoint_.poll_aside();
 }
 
 // An engine that waits for this core cannot take the submissions before the caller's time slice
@@ -98,9 +98,10 @@ void Waiter::yield_before_leaving() {
 void Waiter::sleep_once(Nanos left) {
     const Hooks& hooks = endpoint_.hooks();
     if (hooks.sleep == nullptr) return;
-    endpoint_.announce_awaited();
+    endpoint_.messages().source_notes().announce_awaited();
     abi::EndpointControl& control = endpoint_.region().control();
-    const bool naps = hooks.progress != nullptr || endpoint_.has_near_receivers();
+    const Near* near = endpoint_.messages().near();
+    const bool naps = hooks.progress != nullptr || (near != nullptr && near->has_receivers());
     const Nanos nap = naps ? kNap : kSleepMax;
     const std::uint32_t sequence = abi::client_going_to_sleep(control);
     if (!endpoint_.has_news())

@@ -57,7 +57,8 @@ Nanos LibCluster::act(std::uint16_t rank, Nanos now) {
     events_[rank] = ulc_poll(ep);
     charge_matches(cluster_.node_of(rank));
     const Nanos next = application_(rank, now);
-    ep->announce_awaited();
+    ep->messages().source_notes().announce_awaited();
+    if (events_[rank] > 0) ep->check_invariants();
     return next;
 }
 

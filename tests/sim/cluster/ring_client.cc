@@ -294,6 +294,30 @@ void RingClient::on_message(const abi::CompletionRecord& record) {
     messages.push_back(std::move(open.message));
 }
 
+void RingClient::on_link_record(const abi::CompletionRecord& record) {
+    switch (record.kind) {
+        case CompletionKind::kLinksOpen:
+            links_open = true;
+            size = static_cast<std::uint16_t>(record.stream);
+            std::memcpy(address.data(), record.body.inline_octets, address.size());
+            return;
+        case CompletionKind::kLinked:
+            if (!peers_.insert(record.source).second) ++broken;
+            linked.emplace_back(record.source, record.stream != 0);
+            return;
+        case CompletionKind::kLinkDone:
+            link_done[static_cast<std::uint32_t>(record.tag)] = {record.source, record.status};
+            return;
+        case CompletionKind::kUnlinked:
+            if (peers_.erase(record.source) != 1) ++broken;
+            unlinked.push_back(record.source);
+            open_.erase(record.source);
+            return;
+        default:
+            ++broken;
+    }
+}
+
 void RingClient::on_record(const abi::CompletionRecord& record) {
     switch (record.kind) {
         case CompletionKind::kMessage:
@@ -338,21 +362,10 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
             faults[record.source] += record.tag;  // a message that it aborts has a separate record
             return;
         case CompletionKind::kLinksOpen:
-            links_open = true;
-            size = static_cast<std::uint16_t>(record.stream);
-            std::memcpy(address.data(), record.body.inline_octets, address.size());
-            return;
         case CompletionKind::kLinked:
-            if (!peers_.insert(record.source).second) ++broken;
-            linked.emplace_back(record.source, record.stream != 0);
-            return;
         case CompletionKind::kLinkDone:
-            link_done[static_cast<std::uint32_t>(record.tag)] = {record.source, record.status};
-            return;
         case CompletionKind::kUnlinked:
-            if (peers_.erase(record.source) != 1) ++broken;
-            unlinked.push_back(record.source);
-            open_.erase(record.source);
+            on_link_record(record);
             return;
         case CompletionKind::kNear:
             answered.push_back(record.source);

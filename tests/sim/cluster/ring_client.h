@@ -136,6 +136,7 @@ private:
     unsigned take_sends_done();
     void on_message(const abi::CompletionRecord& record);
     void on_record(const abi::CompletionRecord& record);
+    void on_link_record(const abi::CompletionRecord& record);
 
     abi::Region region_;
     abi::SubmissionProducer submissions_;

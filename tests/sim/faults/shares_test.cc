@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages without a receive, on simulated engines: a sender that sends without end is stopped
-// at its share of the receiver's memory, and all others go on (libulc/client/p2p/shares.cc).
+// at its share of the receiver's memory, and all others go on (libulc/client/arrivals/shares.h).
 #include <gtest/gtest.h>
 #include <ulc.h>
 

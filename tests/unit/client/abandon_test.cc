@@ -56,7 +56,7 @@ struct ClientAbandon : testing::Test {
     bool place(std::uint16_t from, std::uint64_t length) {
         const abi::Placer placer = ep->placer();
         return bool{placer.place(placer.context, {.source = from,
-                                                  .stream = ep->rank(),
+                                                  .stream = ep->membership().rank(),
                                                   .tag = kTag,
                                                   .length = length,
                                                   .taken_at_least = 0})};
@@ -65,7 +65,7 @@ struct ClientAbandon : testing::Test {
         abi::CompletionRecord& record = engine.claim(abi::CompletionKind::kMessage);
         record.flags = abi::kCompletePlaced | abi::kCompleteLast;
         record.source = from;
-        record.stream = ep->rank();
+        record.stream = ep->membership().rank();
         record.body.block.message_length = length;
         engine.completions.publish();
     }
@@ -180,7 +180,7 @@ TEST_F(ClientAbandon, an_announced_message_is_asked_for_nothing) {
     EXPECT_EQ(ep->poll(), 0);
     EXPECT_EQ(asked(), 0U);
     goes_on(1);
-    EXPECT_EQ(ep->words_dropped(), 0U);
+    EXPECT_EQ(ep->messages().control_dropped(), 0U);
 }
 
 TEST_F(ClientAbandon, the_rest_that_was_asked_for_is_dropped) {
@@ -197,7 +197,7 @@ TEST_F(ClientAbandon, the_rest_that_was_asked_for_is_dropped) {
     engine.deliver_block(1, kTagRest | 7, 4096, rest.substr(1000), 1000, rest.size());
     EXPECT_EQ(ep->poll(), 2);
     EXPECT_EQ(buffer, std::string(5000, '+'));
-    EXPECT_EQ(ep->words_dropped(), 0U);
+    EXPECT_EQ(ep->messages().control_dropped(), 0U);
     goes_on(1);
 }
 

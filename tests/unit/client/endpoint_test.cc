@@ -233,7 +233,7 @@ TEST_F(Client, messages_of_every_length_arrive_chunk_by_chunk) {
         ASSERT_EQ(ulc_send(ep, 1, 3, text.data(), octets, &request), ULC_OK);
         EXPECT_EQ(drain_message(&request), text) << octets;
         EXPECT_EQ(test(request), ULC_OK);
-        EXPECT_TRUE(ep->all_sent());
+        EXPECT_TRUE(ep->messages().outbox().idle());
     }
 }
 
@@ -412,6 +412,25 @@ TEST_F(Client, leaving_waits_for_what_was_sent_and_ends_everything) {
     EXPECT_EQ(status.error, ULC_ERR_CLOSED);
 }
 
+TEST_F(Client, a_job_that_forms_while_its_rank_leaves_is_left) {
+    ASSERT_EQ(ulc_join(ep, "job", 0, 2, nullptr), ULC_OK);
+    ASSERT_TRUE(engine.take(abi::SubmitKind::kJoinJob).has_value());
+    abi::CompletionRecord& formed = engine.claim(abi::CompletionKind::kJobFormed);
+    formed.stream = kWorld;
+    formed.body.block.length = 2;
+    engine.completions.publish();
+    ASSERT_EQ(ulc_leave(ep), ULC_OK);
+    engine.deliver_inline(1, 5, "early", 0);
+    EXPECT_EQ(ulc_poll(ep), 2);
+    EXPECT_EQ(ulc_job_state(ep), ULC_ERR_AGAIN);
+    EXPECT_TRUE(engine.take(abi::SubmitKind::kLeave).has_value());
+    engine.claim(abi::CompletionKind::kLeft).status = 0;
+    engine.completions.publish();
+    ulc_poll(ep);
+    EXPECT_EQ(ulc_job_state(ep), ULC_ERR_CLOSED);
+    EXPECT_EQ(ep->membership().left_error(), ULC_OK);
+}
+
 TEST_F(Client, a_failed_job_says_why_and_may_be_tried_again) {
     ASSERT_EQ(ulc_join(ep, "job", 1, 2, nullptr), ULC_OK);
     EXPECT_EQ(ulc_job_state(ep), ULC_ERR_AGAIN);
@@ -423,7 +442,7 @@ TEST_F(Client, a_failed_job_says_why_and_may_be_tried_again) {
     engine.completions.publish();
     EXPECT_EQ(ep->poll(), 1);
     EXPECT_EQ(ulc_job_state(ep), ULC_ERR_RANK_TAKEN);
-    EXPECT_EQ(ep->job_text(), why);
+    EXPECT_EQ(ep->membership().job_text(), why);
     engine.form(0, 2);
 }
 

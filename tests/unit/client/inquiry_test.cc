@@ -22,7 +22,7 @@ protected:
         engine.form(1, 4);
         ASSERT_TRUE(operations().begin(number_, kMine));
     }
-    Operations& operations() { return ep->group(kWorld)->operations; }
+    Operations& operations() { return ep->groups().find(kWorld)->operations; }
     [[nodiscard]] Inquiry other() const {
         Inquiry inquiry{};
         inquiry.group = kWorld;

@@ -22,7 +22,7 @@ struct LinksTest : ClientTest {
     void open() {
         for (unsigned n = 0; n < sizeof own.bytes; ++n)
             own.bytes[n] = static_cast<unsigned char>(n + 1);
-        ASSERT_EQ(ep->open_links(kLinks, kKey), ULC_OK);
+        ASSERT_EQ(ep->membership().open_links(kLinks, kKey), ULC_OK);
         const auto record = engine.take(abi::SubmitKind::kOpenLinks);
         ASSERT_TRUE(record.has_value());
         abi::OpenLinksRequest request;
@@ -96,7 +96,7 @@ TEST_F(LinksTest, in_a_job_there_is_no_address) {
 }
 
 TEST_F(LinksTest, a_refusal_says_why_and_opening_may_be_tried_again) {
-    ASSERT_EQ(ep->open_links(kLinks, kKey), ULC_OK);
+    ASSERT_EQ(ep->membership().open_links(kLinks, kKey), ULC_OK);
     ASSERT_TRUE(engine.take(abi::SubmitKind::kOpenLinks).has_value());
     abi::CompletionRecord& failed = engine.claim(abi::CompletionKind::kJobFailed);
     failed.status = static_cast<std::int16_t>(Err::kLimit);
@@ -104,7 +104,7 @@ TEST_F(LinksTest, a_refusal_says_why_and_opening_may_be_tried_again) {
     engine.completions.publish();
     EXPECT_EQ(ep->poll(), 1);
     EXPECT_EQ(ulc_job_state(ep), ULC_ERR_LIMIT);
-    EXPECT_EQ(ep->job_text(), "few");
+    EXPECT_EQ(ep->membership().job_text(), "few");
     open();
 }
 
@@ -259,7 +259,7 @@ TEST_F(LinksTest, all_requests_end_with_the_endpoint) {
 TEST_F(LinksTest, records_that_no_engine_writes_end_the_endpoint) {
     const auto bad = [](abi::CompletionKind kind, std::uint16_t peer, std::uint64_t tag) {
         ScriptedEngine one{kSmall};
-        EXPECT_EQ(one.endpoint->open_links(kLinks, kKey), ULC_OK);
+        EXPECT_EQ(one.endpoint->membership().open_links(kLinks, kKey), ULC_OK);
         abi::CompletionRecord& open = one.claim(abi::CompletionKind::kLinksOpen);
         open.stream = kLinks;
         one.completions.publish();

@@ -177,8 +177,11 @@ TEST_F(ClientPieces, the_engine_is_told_the_pieces_of_a_receive) {
     Scattered into({1000, 1500, 500});
     ulc_request request;
     ASSERT_EQ(ulc_receivev(ep, 1, kTag, UINT64_MAX, into.list.data(), 3, &request), ULC_OK);
-    const abi::Beginning message{
-        .source = 1, .stream = ep->rank(), .tag = kTag, .length = 3000, .taken_at_least = 0};
+    const abi::Beginning message{.source = 1,
+                                 .stream = ep->membership().rank(),
+                                 .tag = kTag,
+                                 .length = 3000,
+                                 .taken_at_least = 0};
     const abi::Place place = placer.place(placer.context, message);
     ASSERT_TRUE(place);
     EXPECT_EQ(place.contiguous(1000, 1500), static_cast<void*>(into.parts[1].data()));

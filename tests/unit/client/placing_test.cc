@@ -24,7 +24,7 @@ struct ClientPlacing : ClientTest {
     [[nodiscard]] abi::Beginning message(std::uint16_t source, std::uint64_t tag,
                                          std::uint64_t length) const {
         return {.source = source,
-                .stream = ep->rank(),
+                .stream = ep->membership().rank(),
                 .tag = tag,
                 .length = length,
                 .taken_at_least = passed_at};
@@ -38,7 +38,7 @@ struct ClientPlacing : ClientTest {
         abi::CompletionRecord& record = engine.claim(abi::CompletionKind::kMessage);
         record.flags = abi::kCompletePlaced | abi::kCompleteLast;
         record.source = source;
-        record.stream = ep->rank();
+        record.stream = ep->membership().rank();
         record.body.block.message_length = length;
         engine.completions.publish();
     }
@@ -46,7 +46,7 @@ struct ClientPlacing : ClientTest {
         abi::CompletionRecord& record = engine.claim(abi::CompletionKind::kMessage);
         record.flags = abi::kCompleteInline | abi::kCompleteLast;
         record.source = source;
-        record.stream = ep->rank();
+        record.stream = ep->membership().rank();
         record.status = static_cast<std::int16_t>(Err::kCorrupt);
         engine.completions.publish();
     }
@@ -114,7 +114,8 @@ TEST_F(ClientPlacing, a_short_receive_and_messages_of_libulc_go_the_usual_way) {
     EXPECT_EQ(place(1, kTag, std::string(1001, 'x')), nullptr);
     EXPECT_EQ(place(7, kTag, "nobody's"), nullptr);
     ASSERT_EQ(ulc_cancel(ep, &request), ULC_OK) << "it is still posted";
-    ASSERT_EQ(ep->receive(ULC_RANK_ANY, 0, 0, Pieces::one(buffer.data(), buffer.size()), &request),
+    ASSERT_EQ(ep->messages().receive(ULC_RANK_ANY, 0, 0, Pieces::one(buffer.data(), buffer.size()),
+                                     &request),
               ULC_OK);
     EXPECT_EQ(place(1, kLibulcsTag, "control"), nullptr);
     EXPECT_NE(place(1, kTag, "not control"), nullptr);

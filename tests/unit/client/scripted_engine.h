@@ -62,7 +62,7 @@ public:
         return *record;
     }
     void form(std::uint16_t rank, std::uint16_t size) {
-        ASSERT_EQ(endpoint->join("job", 3, rank, size, nullptr, 0), ULC_OK);
+        ASSERT_EQ(endpoint->membership().join("job", 3, rank, size, nullptr, 0), ULC_OK);
         const auto join = take(abi::SubmitKind::kJoinJob);
         ASSERT_TRUE(join.has_value());
         abi::CompletionRecord& formed = claim(abi::CompletionKind::kJobFormed);
@@ -71,11 +71,11 @@ public:
         formed.body.block.length = size;
         completions.publish();
         ASSERT_EQ(endpoint->poll(), 1);
-        ASSERT_EQ(endpoint->job_state(), ULC_OK);
+        ASSERT_EQ(endpoint->membership().job_state(), ULC_OK);
     }
     void send_done(std::uint32_t cookie, Err status = Err::kOk) { sends_done.push(cookie, status); }
     void deliver_inline(std::uint16_t source, std::uint64_t tag, const std::string& text) {
-        deliver_inline(source, tag, text, endpoint->rank());
+        deliver_inline(source, tag, text, endpoint->membership().rank());
     }
     /// `stream`: the endpoint's rank, or the group of a multicast.
     void deliver_inline(std::uint16_t source, std::uint64_t tag, const std::string& text,
@@ -101,7 +101,7 @@ public:
         if (at + chunk.size() == total) flags |= abi::kCompleteLast;
         message.flags = static_cast<std::uint8_t>(flags);
         message.source = source;
-        message.stream = endpoint->rank();
+        message.stream = endpoint->membership().rank();
         message.tag = tag;
         message.body.block = {offset, static_cast<std::uint32_t>(chunk.size()), total, 0, at, 0};
         completions.publish();

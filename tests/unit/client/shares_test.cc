@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests that the messages of one sender without a receive use up no more than its share of the
-// endpoint's memory (shares.cc): the engine has to stop it, and others go on. Runs against a
+// endpoint's memory (shares.h): the engine has to stop it, and others go on. Runs against a
 // scripted engine, which obeys when the test says so.
 #include <gtest/gtest.h>
 

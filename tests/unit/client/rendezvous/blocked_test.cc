@@ -30,7 +30,7 @@ TEST_F(ClientRendezvous, whole_pieces_go_out_with_the_announcement) {
     EXPECT_TRUE(all == text);
     ep->poll();
     EXPECT_EQ(test(request), ULC_OK);
-    EXPECT_EQ(ep->words_dropped(), 0U);
+    EXPECT_EQ(ep->messages().control_dropped(), 0U);
 }
 
 // M-11
@@ -125,7 +125,7 @@ TEST_F(ClientRendezvous, words_by_multicast_are_dropped) {
     engine.deliver_inline(1, kTagHold,
                           std::string(reinterpret_cast<const char*>(&word), sizeof word), kWorld);
     ep->poll();
-    EXPECT_EQ(ep->words_dropped(), 1U);
+    EXPECT_EQ(ep->messages().control_dropped(), 1U);
     const std::string text = pattern(3'000);
     ASSERT_EQ(ulc_send(ep, 1, kTag, text.data(), text.size(), nullptr), ULC_OK);
     std::uint64_t tag = 0;

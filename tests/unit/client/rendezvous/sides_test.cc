@@ -41,9 +41,9 @@ TEST_F(ClientRendezvous, a_long_send_goes_out_in_two_parts) {
     EXPECT_EQ(first + rest, text);
     ep->poll();
     EXPECT_EQ(test(request), ULC_OK);
-    EXPECT_EQ(ep->words_dropped(), 0U);
+    EXPECT_EQ(ep->messages().control_dropped(), 0U);
     ask(1, head.id, 30'000);
-    EXPECT_EQ(ep->words_dropped(), 1U) << "it is over";
+    EXPECT_EQ(ep->messages().control_dropped(), 1U) << "it is over";
 }
 
 TEST_F(ClientRendezvous, short_sends_multicasts_and_collectives_are_not_announced) {
@@ -54,7 +54,8 @@ TEST_F(ClientRendezvous, short_sends_multicasts_and_collectives_are_not_announce
     EXPECT_EQ(drain_message(nullptr), text.substr(0, 9'999));
     ASSERT_EQ(ulc_multicast(ep, kWorld, 0, kTag, text.data(), 10'000, &request), ULC_OK);
     EXPECT_EQ(drain_message(&request), text);
-    ASSERT_EQ(ep->send(1, std::uint64_t{1} << 63, Pieces::one(text.data(), 10'000), 0, &request),
+    ASSERT_EQ(ep->messages().send(1, std::uint64_t{1} << 63, Pieces::one(text.data(), 10'000), 0,
+                                  &request),
               ULC_OK);
     EXPECT_EQ(drain_message(&request), text);
     ASSERT_EQ(ulc_set_rendezvous(ep, UINT64_MAX, UINT64_MAX), ULC_OK);
@@ -260,7 +261,7 @@ TEST_F(ClientRendezvous, an_announced_message_is_asked_for_when_its_receive_is_k
         EXPECT_EQ(into, text);
         EXPECT_TRUE(silent());
     }
-    EXPECT_EQ(ep->words_dropped(), 0U);
+    EXPECT_EQ(ep->messages().control_dropped(), 0U);
 }
 
 // M-9
@@ -291,10 +292,10 @@ TEST_F(ClientRendezvous, the_engine_is_told_where_the_rest_goes) {
     const abi::Beginning rest{
         .source = 1, .stream = 0, .tag = kTagRest | 5, .length = 3'000, .taken_at_least = 0};
     EXPECT_FALSE(placer.find(placer.context, rest)) << "no receive has it";
-    EXPECT_FALSE(ep->needs_placer());
+    EXPECT_FALSE(ep->messages().inbox().may_place());
     ASSERT_EQ(ulc_receivev(ep, 1, kTag, kExact, pieces, 2, &request), ULC_OK);
     EXPECT_EQ(said<Ask>(1, kTagAsk).up_to, 5'000U);
-    EXPECT_TRUE(ep->needs_placer());
+    EXPECT_TRUE(ep->messages().inbox().may_place());
     abi::Beginning other = rest;
     other.length = 2'999;
     EXPECT_FALSE(placer.find(placer.context, other)) << "another length than was asked for";
@@ -307,7 +308,7 @@ TEST_F(ClientRendezvous, the_engine_is_told_where_the_rest_goes) {
     ASSERT_TRUE(place);
     place.write(0, reinterpret_cast<const std::byte*>(text.data()) + 2'000, 3'000);
     EXPECT_FALSE(placer.find(placer.context, rest)) << "it has begun";
-    EXPECT_FALSE(ep->needs_placer()) << "nothing else was asked for";
+    EXPECT_FALSE(ep->messages().inbox().may_place()) << "nothing else was asked for";
     abi::CompletionRecord& record = engine.claim(abi::CompletionKind::kMessage);
     record.flags = abi::kCompletePlaced | abi::kCompleteLast;
     record.source = 1;
@@ -366,7 +367,7 @@ TEST_F(ClientRendezvous, claimed_discarded_and_taken_messages_are_asked_for) {
     ASSERT_EQ(ulc_take(ep, 1, kTag, kExact, &view, &status), ULC_OK);
     EXPECT_EQ(std::string(static_cast<const char*>(view), status.length), text);
     ulc_release(ep, view);
-    EXPECT_EQ(ep->words_dropped(), 0U);
+    EXPECT_EQ(ep->messages().control_dropped(), 0U);
 }
 
 TEST_F(ClientRendezvous, a_rest_that_comes_unasked_is_kept_for_its_receive) {

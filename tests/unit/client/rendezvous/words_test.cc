@@ -18,7 +18,7 @@ TEST_F(ClientRendezvous, malformed_words_are_counted_and_dropped) {
     const std::string text = pattern(5'000);
     std::uint64_t dropped = 0;
     const auto expect_dropped = [&](const char* what) {
-        EXPECT_EQ(ep->words_dropped(), ++dropped) << what;
+        EXPECT_EQ(ep->messages().control_dropped(), ++dropped) << what;
         EXPECT_EQ(ulc_probe(ep, ULC_RANK_ANY, 0, 0, nullptr), ULC_ERR_AGAIN) << what;
         EXPECT_TRUE(silent()) << what;
     };
@@ -49,21 +49,21 @@ TEST_F(ClientRendezvous, malformed_words_are_counted_and_dropped) {
     announce(1, text, 2'000);
     for (const std::size_t wrong : {2'999U, 3'001U}) {
         hear(1, kTagRest | 5, std::string(wrong, 'x'));
-        EXPECT_EQ(ep->words_dropped(), ++dropped) << "another length than is missing";
+        EXPECT_EQ(ep->messages().control_dropped(), ++dropped) << "another length than is missing";
     }
     hear(2, kTagRest | 5, text.substr(2'000));
-    EXPECT_EQ(ep->words_dropped(), ++dropped) << "another source";
+    EXPECT_EQ(ep->messages().control_dropped(), ++dropped) << "another source";
 
     ulc_request request;
     ASSERT_EQ(ulc_send(ep, 1, kTag, pattern(30'000).data(), 30'000, &request), ULC_OK);
     std::string first;
     const Announcement head = announced(first);
     ask(2, head.id, 30'000);
-    EXPECT_EQ(ep->words_dropped(), ++dropped) << "another receiver";
+    EXPECT_EQ(ep->messages().control_dropped(), ++dropped) << "another receiver";
     ask(1, head.id, 30'001);
-    EXPECT_EQ(ep->words_dropped(), ++dropped) << "more than there is";
+    EXPECT_EQ(ep->messages().control_dropped(), ++dropped) << "more than there is";
     ask(1, head.id ^ 1U << 20, 30'000);
-    EXPECT_EQ(ep->words_dropped(), ++dropped) << "an earlier message's id";
+    EXPECT_EQ(ep->messages().control_dropped(), ++dropped) << "an earlier message's id";
     EXPECT_TRUE(silent());
     EXPECT_EQ(test(request), ULC_ERR_AGAIN);
 }

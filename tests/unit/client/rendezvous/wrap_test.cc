@@ -33,7 +33,7 @@ TEST_F(ClientRendezvous, ids_repeat_only_after_all_generations_of_an_entry) {
         ASSERT_TRUE(given.insert(id).second) << "message " << n;
         if (n > 0) {
             ask(1, late_id, text.size());
-            ASSERT_EQ(ep->words_dropped(), ++dropped) << "message " << n;
+            ASSERT_EQ(ep->messages().control_dropped(), ++dropped) << "message " << n;
             ASSERT_EQ(test(request), ULC_ERR_AGAIN) << "a late answer asks for another message";
         }
         ask(1, id, text.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "client/p2p/arrivals.h"
+#include "client/arrivals/arrivals.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -120,6 +120,22 @@ bool Arrivals::keep_block(Arrival& arrival, std::uint32_t block,
     return true;
 }
 
+Taken Arrivals::swallow(const abi::CompletionRecord& record, std::uint32_t length,
+                        std::uint32_t block) noexcept {
+    if (!has(record, abi::kCompleteLast)) {
+        Arrival* arrival = create(record.source, record.stream, record.tag);
+        if (arrival == nullptr) return Taken::kStalled;
+        arrival->length = total_of(record);
+        arrival->until = arrival->length;
+        arrival->received = length;
+        arrival->discarded = true;
+        move_to(*arrival, Listed::kOpen);
+    }
+    ++malformed_;
+    give_back(block);
+    return Taken::kYes;
+}
+
 void Arrivals::await(Arrival& arrival) noexcept {
     if (arrival.awaited) return;
     shares_.charge(arrival.source, arrival.heap_capacity, 0);
@@ -159,6 +175,14 @@ Arrival* Arrivals::find_announced(std::uint16_t source, std::uint32_t id) noexce
         for (Arrival* a = first(source, which); a != nullptr; a = OpenArrivals::next(*a))
             if (a->id == id) return a;
     return nullptr;
+}
+
+Arrival* Arrivals::find_rest_place(const abi::Beginning& message) noexcept {
+    if (group_of(message.stream) != 0) return nullptr;
+    Arrival* arrival = find_announced(message.source, static_cast<std::uint32_t>(message.tag));
+    if (arrival == nullptr || arrival->request == nullptr || !fits_rest(*arrival, message.length))
+        return nullptr;
+    return arrival->request->capacity >= arrival->received + message.length ? arrival : nullptr;
 }
 
 Arrival* Arrivals::find_matched(const Request& request) noexcept {

@@ -18,6 +18,7 @@
 #include "base/group_handle.h"
 #include "base/tables/list.h"
 #include "client/p2p/request.h"
+#include "client/ulc.h"
 
 namespace ulc::client {
 
@@ -27,6 +28,17 @@ enum class Storage : std::uint8_t {
     kArena,   ///< a block of the rx arena, given back afterwards
     kHeap,    ///< malloc'ed, grows with the chunks
     kNone,    ///< chunks go straight to the request's buffer
+};
+
+/// The handler that the application sets for events of no request (ulc_set_error_handler).
+struct ErrorHandler {
+    ulc_error_handler call = nullptr;
+    void* context = nullptr;
+
+    /// Calls the handler, if there is one.
+    void report(int error, std::uint16_t source, std::uint64_t count) const {
+        if (call != nullptr) call(context, error, source, count);
+    }
 };
 
 struct Arrival;
@@ -85,6 +97,19 @@ inline bool has(const abi::CompletionRecord& record, abi::CompletionFlag flag) n
     return (record.flags & flag) != 0;
 }
 
+/// Returns the bytes of the whole message that begins with this record.
+inline std::uint64_t total_of(const abi::CompletionRecord& record) noexcept {
+    return has(record, abi::kCompleteInline) ? record.inline_length
+                                             : record.body.block.message_length;
+}
+
+/// The result of taking a record of a message.
+enum class Taken : std::uint8_t {
+    kYes,
+    kStalled,  ///< not taken for lack of memory: offer it again
+    kCorrupt,  ///< no correct engine writes it
+};
+
 /// The group that a message was multicast to; 0: it was sent to this rank alone.
 inline std::uint32_t group_of(std::uint32_t stream) noexcept {
     return is_group(stream) ? stream : 0;
@@ -135,6 +160,14 @@ inline void join(Arrival& arrival, Request& request) noexcept {
     arrival.request = &request;
     request.state = RequestState::kArriving;
     describe(request, arrival.source, arrival.stream, arrival.tag);
+}
+
+/// Tells whether the rest of an announced message may have that length. It goes to the end of what
+/// was asked for, or, if it came unasked, of the message.
+[[nodiscard]] inline bool fits_rest(const Arrival& arrival, std::uint64_t octets) noexcept {
+    if (octets == 0 || octets > arrival.length - arrival.received) return false;
+    const std::uint64_t end = arrival.received + octets;
+    return end == arrival.length || (arrival.asked && end == arrival.wanted);
 }
 
 }  // namespace ulc::client

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rings of a peer that does not keep to the rules of near.h. A malformed record, cursor or offer is
 // counted and ends the use of its ring; all other traffic goes on.
-#include "tests/unit/client/near.h"
+#include "tests/unit/client/near/near.h"
 
 #include "client/p2p/tags.h"
 
@@ -23,10 +23,10 @@ TEST_P(ClientNearSpoiled, a_malformed_record_ends_the_ring_and_is_counted) {
     GetParam().spoil(slot(0));
     send("not read");
     second.endpoint->poll();
-    EXPECT_EQ(b->words_dropped(), 1U);
+    EXPECT_EQ(b->messages().control_dropped(), 1U);
     EXPECT_EQ(next(), "none");
     second.endpoint->poll();
-    EXPECT_EQ(b->words_dropped(), 1U);
+    EXPECT_EQ(b->messages().control_dropped(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -104,7 +104,7 @@ TEST_F(ClientNear, a_peer_that_the_engine_or_the_kernel_does_not_show_gets_no_ri
     for (const bool engine : {false, true}) {
         sees = !engine;
         ScriptedEngine third(kSmall);
-        ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
+        ASSERT_EQ(third.endpoint->messages().prepare_near(kOwnMemory), ULC_OK);
         third.form(2, 3);
         ulc_near_process self{};
         ulc_near_process other{};
@@ -114,12 +114,12 @@ TEST_F(ClientNear, a_peer_that_the_engine_or_the_kernel_does_not_show_gets_no_ri
         third.endpoint->poll();
         answer(third, 1, engine);
         EXPECT_EQ(mapped_of, 0U);
-        EXPECT_EQ(third.endpoint->words_dropped(), 1U);
+        EXPECT_EQ(third.endpoint->messages().control_dropped(), 1U);
         EXPECT_FALSE(third.take_any().has_value());  // nor does it offer one
         EXPECT_EQ(ulc_near_processes(third.endpoint.get(), 1, &self, &other), ULC_ERR_UNSUPPORTED);
         third.deliver_inline(1, kTagNear, word);
         third.endpoint->poll();
-        EXPECT_EQ(third.endpoint->words_dropped(), 2U);
+        EXPECT_EQ(third.endpoint->messages().control_dropped(), 2U);
     }
 }
 
@@ -163,14 +163,14 @@ TEST_F(ClientNear, malformed_offers_are_dropped_and_counted) {
     const std::string word(reinterpret_cast<const char*>(&offer), sizeof offer);
     first.deliver_inline(2, kTagNear, word);  // of a peer that is not near
     first.endpoint->poll();
-    EXPECT_EQ(a->words_dropped(), 1U);
+    EXPECT_EQ(a->messages().control_dropped(), 1U);
     first.deliver_inline(1, kTagNear, word.substr(1));
     first.endpoint->poll();
-    EXPECT_EQ(a->words_dropped(), 2U);
+    EXPECT_EQ(a->messages().control_dropped(), 2U);
     connect();
     first.deliver_inline(1, kTagNear, word);  // a second one
     first.endpoint->poll();
-    EXPECT_EQ(a->words_dropped(), 3U);
+    EXPECT_EQ(a->messages().control_dropped(), 3U);
 }
 
 }  // namespace

@@ -31,8 +31,7 @@
 #include <vector>
 
 #include "abi/endpoint_region.h"
-#include "client/p2p/arrival.h"
-#include "client/p2p/error_handler.h"
+#include "client/arrivals/arrival.h"
 
 namespace ulc::client {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "client/p2p/shares.h"
+#include "client/arrivals/shares.h"
 
 #include <new>
 
 #include "base/check.h"
-#include "client/p2p/arrivals.h"
+#include "client/arrivals/arrivals.h"
 
 namespace ulc::client {
 namespace {

@@ -65,8 +65,8 @@ int join_once(ulc_endpoint& ep, const Recall& before, Nanos deadline) {
     const ulc::abi::JoinRequest& place = before.join;
     if (place.name_length == 0) return ULC_OK;
     const std::string job(place.name, place.name_length);
-    const int error =
-        ep.join(job.data(), job.size(), place.rank, place.size, place.nonce, left_of(ep, deadline));
+    const int error = ep.membership().join(job.data(), job.size(), place.rank, place.size,
+                                           place.nonce, left_of(ep, deadline));
     return error != ULC_OK ? error : wait_until_formed(ep, job.c_str(), deadline);
 }
 
@@ -88,16 +88,16 @@ extern "C" int ulc_rejoin(ulc_endpoint** ep, int64_t timeout_ns) {
     try {
         ulc_endpoint* next = nullptr;
         for (;;) {
-            int error = open_again(old.recall().engine, deadline, &next);
+            int error = open_again(old.membership().recall().engine, deadline, &next);
             if (error != ULC_OK) return error;
-            next->prepare_as(old.recall());
-            error = join_again(*next, old.recall(), deadline);
+            next->prepare_as(old);
+            error = join_again(*next, old.membership().recall(), deadline);
             if (error == ULC_OK) break;
             const bool ended = next->ended() != 0;
             ulc_close(next);
             if (!ended || !pause_until(deadline)) return error;
         }
-        next->take_collected(old);
+        next->messages().collector().take_from(old.messages().collector());
         ulc_close(&old);
         *ep = next;
     } catch (const std::bad_alloc&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages of one node through shared memory (near.h): two endpoints, each against a scripted
 // engine, so that the test decides when the engine brings what; then rings that a peer wrote.
-#include "tests/unit/client/near.h"
+#include "tests/unit/client/near/near.h"
 
 namespace ulc::client {
 namespace {
@@ -61,7 +61,7 @@ TEST_F(ClientNear, the_ring_of_a_peer_is_mapped_from_the_process_that_the_engine
 
 TEST_F(ClientNear, an_offer_waits_for_the_answer_of_the_engine) {
     ScriptedEngine third(kSmall);
-    ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    ASSERT_EQ(third.endpoint->messages().prepare_near(kOwnMemory), ULC_OK);
     third.form(2, 3);
     ASSERT_EQ(ulc_near_peer(third.endpoint.get(), 1), ULC_OK);
     NearOffer offer{};
@@ -72,7 +72,7 @@ TEST_F(ClientNear, an_offer_waits_for_the_answer_of_the_engine) {
     EXPECT_EQ(mapped_of, 0U);
     answer(third, 1);
     EXPECT_EQ(mapped_of, 101U);
-    EXPECT_EQ(third.endpoint->words_dropped(), 0U);
+    EXPECT_EQ(third.endpoint->messages().control_dropped(), 0U);
     EXPECT_EQ(ulc_send(third.endpoint.get(), 1, kTag, "x", 1, nullptr), ULC_OK);
     EXPECT_FALSE(third.take_any().has_value());
 }
@@ -81,11 +81,11 @@ TEST_F(ClientNear, an_endpoint_that_is_not_prepared_or_is_embedded_has_no_rings)
     ScriptedEngine third(kSmall);
     third.form(2, 3);
     EXPECT_EQ(ulc_near_peer(third.endpoint.get(), 1), ULC_ERR_INVALID);
-    EXPECT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_ERR_INVALID);
+    EXPECT_EQ(third.endpoint->messages().prepare_near(kOwnMemory), ULC_ERR_INVALID);
     NearOffer offer{};
     third.deliver_inline(1, kTagNear, {reinterpret_cast<const char*>(&offer), sizeof offer});
     third.endpoint->poll();
-    EXPECT_EQ(third.endpoint->words_dropped(), 1U);
+    EXPECT_EQ(third.endpoint->messages().control_dropped(), 1U);
 }
 
 TEST_F(ClientNear, a_thread_that_sleeps_naps_if_a_ring_may_bring_something) {
@@ -106,7 +106,7 @@ TEST_F(ClientNear, a_thread_that_sleeps_naps_if_a_ring_may_bring_something) {
     };
     ScriptedEngine third(kSmall, {}, hooks);
     ulc_endpoint* ep = third.endpoint.get();
-    ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    ASSERT_EQ(third.endpoint->messages().prepare_near(kOwnMemory), ULC_OK);
     third.form(2, 3);
     ASSERT_EQ(ulc_near_peer(ep, 1), ULC_OK);
     answer(third, 1);
@@ -248,7 +248,7 @@ TEST_F(ClientNear, unexpected_messages_of_a_ring_count_for_their_sender) {
 
 TEST_F(ClientNear, no_memory_keeps_messages_in_their_ring_and_later_ones_behind) {
     ScriptedEngine poor(kSmall, Limits{.unexpected_octets = 70'000});
-    ASSERT_EQ(poor.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    ASSERT_EQ(poor.endpoint->messages().prepare_near(kOwnMemory), ULC_OK);
     poor.form(1, 3);
     ulc_endpoint* ep = poor.endpoint.get();
     ASSERT_EQ(ulc_near_peer(ep, 0), ULC_OK);
@@ -280,7 +280,7 @@ TEST_F(ClientNear, no_memory_keeps_messages_in_their_ring_and_later_ones_behind)
 TEST_F(ClientNear, the_ring_of_a_sender_above_its_share_is_left) {
     constexpr std::uint64_t kLimit = 8 * kNearBytes;
     ScriptedEngine poor(kSmall, Limits{.unexpected_octets = kLimit});
-    ASSERT_EQ(poor.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    ASSERT_EQ(poor.endpoint->messages().prepare_near(kOwnMemory), ULC_OK);
     poor.form(1, 3);
     ulc_endpoint* ep = poor.endpoint.get();
     ASSERT_EQ(ulc_near_peer(ep, 0), ULC_OK);

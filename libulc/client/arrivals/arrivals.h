@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "abi/region.h"
-#include "client/p2p/arrival.h"
-#include "client/p2p/shares.h"
+#include "client/arrivals/arrival.h"
+#include "client/arrivals/shares.h"
 
 namespace ulc::client {
 
@@ -52,6 +52,11 @@ public:
     void drop(Arrival& arrival) noexcept;
     /// Frees the data of the message.
     void drop_data(Arrival& arrival) noexcept;
+    /// Takes the first record of a message that no correct libulc sends, and forgets its chunks.
+    [[nodiscard]] Taken swallow(const abi::CompletionRecord& record, std::uint32_t length,
+                                std::uint32_t block) noexcept;
+    /// Returns the number of messages that swallow() has taken.
+    [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
     /// Makes the copy of the message able to hold `octets`; it at least doubles. Returns false for
     /// lack of memory, or at the limit.
     [[nodiscard]] bool reserve(Arrival& arrival, std::uint64_t octets) noexcept;
@@ -74,6 +79,9 @@ public:
     [[nodiscard]] Arrival* find_open(std::uint16_t source, std::uint32_t stream) const noexcept;
     /// Returns the announced message with that id that is not open; nullptr: there is none.
     [[nodiscard]] Arrival* find_announced(std::uint16_t source, std::uint32_t id) noexcept;
+    /// Returns the announced message whose rest begins, if the rest may go into a receive's buffer;
+    /// nullptr: it may not.
+    [[nodiscard]] Arrival* find_rest_place(const abi::Beginning& message) noexcept;
     /// Returns the message that a receive has matched; nullptr: there is none.
     [[nodiscard]] Arrival* find_matched(const Request& request) noexcept;
     /// True if a message is coming from the source that something waits for, or that is discarded.
@@ -122,6 +130,7 @@ private:
     AskingArrivals to_ask_;        ///< matched, discarded or to be taken: their Ask is due
     std::uint32_t asked_ = 0;      ///< messages in the lists kAsked
     std::uint32_t arena_held_ = 0;
+    std::uint64_t malformed_ = 0;
 };
 
 }  // namespace ulc::client
