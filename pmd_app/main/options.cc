@@ -131,7 +131,8 @@ std::string did_you_mean(std::string word, const char* dashes) {
 /// `word` is as did_you_mean() takes it.
 std::string now_a_parameter(std::string word, const char* instead) {
     word.erase(0, word.find_first_not_of('-'));
-    const std::string name = param_of_option(word.substr(0, word.find('=')));
+    word.erase(std::min(word.find('='), word.size()));
+    const std::string name = param_of_option(word);
     return name.empty() ? "" : fmt::format(fmt::runtime(instead), word, name);
 }
 

@@ -305,7 +305,7 @@ TEST(EngineOptions, each_parameter_has_an_effect) {
                                         engine.accounts.errors_per_second, engine.offloads_max,
                                         engine.offload_steps_max}),
               std::vector<std::size_t>({17, 18, 19, 20, 21}));
-    EXPECT_EQ(attach_options_of(options).rules.sizes_max.tx_arena, 4194304U);
+    EXPECT_EQ(attach_options_of(options).rules.sizes_max.tx_arena_octets, 4194304U);
 }
 
 TEST(EngineOptions, a_configuration_file_has_a_list_of_parameters) {
