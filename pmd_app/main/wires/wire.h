@@ -53,7 +53,7 @@ struct WireOptions {
     dpdk::PortOptions port;
     std::string seal;            ///< key file; "job": add_secret() brings the key; empty: open
     bool takes_secrets = false;  ///< NodeOptions
-    seal::Seed seed;             ///< that no other node knows
+    seal::Seed seed;             ///< known to this node alone
 };
 
 struct WireKind {
