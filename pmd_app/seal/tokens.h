@@ -6,7 +6,7 @@
 //     │                   TokenSeries: the number of a place, found again by its last octet
 //     └──▶ Seeds of parts, and numbers for keyed tables
 //
-// A number shows neither the seed nor any other number [SipHash]. base/prng.h does not hold that:
+// A number shows neither the seed nor any other number (SipHash). base/prng.h does not hold that:
 // four of its outputs show all later ones. Sans-IO: the kernel's random bits are an argument. One
 // thread.
 #pragma once
