@@ -65,7 +65,7 @@ TEST(Rendezvous, announced_messages_under_loss) {
     for (std::size_t n = 0; n < kMessages; ++n)
         EXPECT_EQ(received[n], sent[n]) << n;
     for (std::uint16_t rank = 0; rank < kRanks; ++rank)
-        EXPECT_EQ(cluster.ep(rank)->words_dropped(), 0U);
+        EXPECT_EQ(cluster.ep(rank)->messages().control_dropped(), 0U);
 }
 
 // Messages without a receive take bounded memory, and hold up nothing behind them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rings of a peer that does not keep to the rules of near.h. A malformed record, cursor or offer is
 // counted and ends the use of its ring; all other traffic goes on.
-#include "tests/unit/client/near/near.h"
+#include "tests/unit/client/near/near_pair.h"
 
 #include "client/p2p/tags.h"
 
@@ -146,7 +146,7 @@ TEST_F(ClientNear, an_excluded_peer_is_not_heard_by_its_ring_and_gets_no_other) 
 
 TEST_F(ClientNear, a_peer_that_is_excluded_before_the_engine_answers_is_not_near) {
     ScriptedEngine third(kSmall);
-    ASSERT_EQ(third.endpoint->near_prepare(kOwnMemory), ULC_OK);
+    ASSERT_EQ(third.endpoint->messages().prepare_near(kOwnMemory), ULC_OK);
     third.form(2, 3);
     ulc_near_process self{};
     ulc_near_process other{};

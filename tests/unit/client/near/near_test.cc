@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages of one node through shared memory (near.h): two endpoints, each against a scripted
 // engine, so that the test decides when the engine brings what; then rings that a peer wrote.
-#include "tests/unit/client/near/near.h"
+#include "tests/unit/client/near/near_pair.h"
 
 namespace ulc::client {
 namespace {

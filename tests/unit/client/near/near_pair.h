@@ -50,7 +50,7 @@ struct ClientNear : testing::Test {
         sees = true;
         mapped_of = 0;
         for (ScriptedEngine* one : {&first, &second})
-            EXPECT_EQ(one->endpoint->near_prepare(kOwnMemory), ULC_OK);
+            EXPECT_EQ(one->endpoint->messages().prepare_near(kOwnMemory), ULC_OK);
         first.form(0, 3);
         second.form(1, 3);
         EXPECT_EQ(ulc_near_peer(a, 1), ULC_OK);
