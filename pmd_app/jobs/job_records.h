@@ -247,6 +247,9 @@ struct CommitAnswer {
     void fields(state::Archive& archive);
 };
 
+/// Returns whether the frame is of the job: the same name, and the launcher's nonce or both by hand.
+[[nodiscard]] bool same_key(const JobRecord& record, const wire::JobBodyView& view);
+
 struct Jobs::Impl {
     Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in,
          const NodeAddresses& addresses_in, Links& links_in);
@@ -277,8 +280,6 @@ struct Jobs::Impl {
 
     // --- records (jobs.cc)
     [[nodiscard]] JobRecord* find(JobId id) noexcept;
-    /// Same name, and the same launcher's nonce or both by hand.
-    [[nodiscard]] static bool same_key(const JobRecord& record, const wire::JobBodyView& view);
     /// Returns whether an answer for the job is to be sent, or awaited.
     [[nodiscard]] bool answers(const JobRecord& record) const;
     /// Returns whether the job has ended, and its record only repeats BYEs that were sent.

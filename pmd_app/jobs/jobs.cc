@@ -66,7 +66,7 @@ JobRecord* Jobs::Impl::find(JobId id) noexcept {
     return at == records.end() ? nullptr : at->get();
 }
 
-bool Jobs::Impl::same_key(const JobRecord& record, const wire::JobBodyView& view) {
+bool same_key(const JobRecord& record, const wire::JobBodyView& view) {
     if (record.by_hand != view.by_hand || record.name != view.name) return false;
     return record.by_hand || record.nonce == view.nonce;
 }
