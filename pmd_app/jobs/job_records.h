@@ -247,7 +247,7 @@ struct CommitAnswer {
     void fields(state::Archive& archive);
 };
 
-/// Returns whether the frame is of the job: the same name, and the launcher's nonce or both by hand.
+/// Returns whether the frame is of the job: the same name, and one nonce of a launcher or none.
 [[nodiscard]] bool same_key(const JobRecord& record, const wire::JobBodyView& view);
 
 struct Jobs::Impl {

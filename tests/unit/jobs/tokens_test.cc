@@ -10,7 +10,7 @@
 #include "tests/unit/jobs/addresses_fixture.h"
 #include "tests/unit/seal/xoshiro.h"
 
-namespace ulc::engine {
+namespace ulc::jobs {
 namespace {
 
 constexpr unsigned kSpy = 6;     ///< a node that the test plays, which is asked again and again
@@ -99,4 +99,4 @@ TEST_F(Addresses, of_a_peer_do_not_make_it_end_by_a_token_that_was_computed_from
 }
 
 }  // namespace
-}  // namespace ulc::engine
+}  // namespace ulc::jobs
