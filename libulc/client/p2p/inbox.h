@@ -27,8 +27,8 @@
 
 #include "abi/placement.h"
 #include "abi/region.h"
-#include "client/arrivals/arrivals.h"
 #include "client/arrivals/arrival.h"
+#include "client/arrivals/arrivals.h"
 #include "client/p2p/matching.h"
 #include "client/p2p/rendezvous.h"
 #include "client/ulc.h"

@@ -21,7 +21,6 @@ constexpr int kDoneMax = 1024;        ///< sends that one call finds done
 /// memory that would run out, and only a client that polls hears that its receiver wants no more.
 constexpr std::uint32_t kDirectInFlightMax = 512;
 
-
 }  // namespace
 
 Request SendArgs::request() const noexcept {
