@@ -61,15 +61,16 @@ void SimCluster::start_engine(Node& node) {
 
 std::unique_ptr<engine::Engine> SimCluster::make_engine(Node& node) {
     engine::EngineConfig engine = config_.engine;
-    engine.seed = config_.seed * 1000 + node.index + 1'000'000'007ULL * node.starts++;
+    const std::uint64_t seed = config_.seed * 1000 + node.index + 1'000'000'007ULL * node.starts++;
+    engine.seed = seed;
     engine.counters = node.counters.get();
     engine.quiet_after = 1;  // quiet rounds, too, although no simulated engine spins
     engine.wake_context = &wakes_;
     engine.wake = [](void* context, engine::EndpointId, std::atomic<std::uint32_t>*) {
         ++*static_cast<std::uint64_t*>(context);
     };
-    Port port = links_of(node.index) > 1 ? port_of_links(node, engine.seed + 1)
-                                         : net_.port(port_of(node.index));
+    Port port =
+        links_of(node.index) > 1 ? port_of_links(node, seed + 1) : net_.port(port_of(node.index));
     if (node.index < config_.taps.size()) port.tap = config_.taps[node.index];
     return std::make_unique<engine::Engine>(engine, std::span<const Port>(&port, 1));
 }
