@@ -48,7 +48,7 @@ public:
             const int state = ulc_coll_test(ep_, operation_);
             if (state == ULC_ERR_AGAIN) {
                 if (ulc_poll(ep_) > 0) continue;
-                ep_->announce_awaited();
+                ep_->messages().source_notes().announce_awaited();
                 return now + kLookAgain;
             }
             error = state;
