@@ -33,7 +33,7 @@ public:
 
     void open(std::uint16_t endpoint, std::uint16_t links) {
         const unsigned char key[16] = {1};
-        ASSERT_EQ(lib_.endpoint(endpoint)->open_links(links, key), ULC_OK);
+        ASSERT_EQ(lib_.endpoint(endpoint)->membership().open_links(links, key), ULC_OK);
         ASSERT_TRUE(run(kSecond, [&] { return ulc_job_state(lib_.endpoint(endpoint)) == ULC_OK; }));
     }
     /// Opens `count` endpoints of the other nodes, one node after the other, for one link each.

@@ -23,7 +23,7 @@ public:
         for (std::uint16_t n = 0; n < endpoints; ++n) {
             unsigned char key[16] = {1};
             key[1] = static_cast<unsigned char>(n);
-            EXPECT_EQ(lib_.endpoint(n)->open_links(kLinks, key), ULC_OK);
+            EXPECT_EQ(lib_.endpoint(n)->membership().open_links(kLinks, key), ULC_OK);
         }
         EXPECT_TRUE(run([this] {
             for (std::uint16_t n = 0; n < lib_.ranks(); ++n)
