@@ -171,6 +171,7 @@ void Jobs::Impl::exclude(JobRecord& record, Rank rank, Nanos now) {
     if (record.gone[rank]) return;
     const urtp::Peer peer = record.roster[rank];
     record.excluded.push_back(rank);
+    index.exclude(record, rank);
     peer_gone(record, rank, JobEventKind::kPeerExcluded, now);
     if (peer.mac == config.mac) return excluded(record, peer.handle, peer.mac);
     liveness.held_for_dead(peer.mac, peer.handle, wire::LeaveReason::kExcluded, now);

@@ -65,7 +65,7 @@ using Head = std::array<std::byte, kHeadOctets>;
             to = kBroadcastMac;
             return true;
         case Kind::kToGroup:
-            std::memcpy(&to, kGroupPrefix.data(), kGroupPrefix.size());
+            std::memcpy(to.octets.data(), kGroupPrefix.data(), kGroupPrefix.size());
             std::memcpy(&to.octets[kGroupPrefix.size()], &head[1], head.size() - 1);
             return true;
         default:

@@ -17,8 +17,8 @@ constexpr std::uint16_t kPeerNodes = 16;
 constexpr std::uint16_t kNodes = kPeerNodes + 1;
 constexpr std::uint16_t kEndpointsEach = 63;
 constexpr std::uint16_t kLinks = 1000;
-constexpr std::size_t kSlotMax = 320;  ///< bytes of a slot, at engine and libulc
-constexpr std::size_t kLinkMax = 96;   ///< bytes of a link on top of its slots, at both ends
+constexpr std::size_t kSlotMax = 336;  ///< bytes of a slot, at engine and libulc
+constexpr std::size_t kLinkMax = 100;  ///< bytes of a link on top of its slots, at both ends
 
 /// The work of a node.
 struct Work {
