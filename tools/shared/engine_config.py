@@ -28,6 +28,7 @@ EXAMPLES = {
     "allow-uid": '["alice"]',
     "allow-gid": '["users"]',
     "trace": '"/run/ulc/engine.trace"',
+    "seal": '"/etc/ulc/engine.key"',
     "mesh": '"1,2"',
     "param": '["ack-delay=300us"]',
 }
