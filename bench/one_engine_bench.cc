@@ -51,7 +51,7 @@ constexpr int kRoundTrips = 500;
 constexpr unsigned kSlowTime = 200;
 constexpr auto kSettled = std::chrono::milliseconds(25);  ///< engine's time: an ACCEPT comes for 10
 
-/// Whether this run is one of two under callgrind.
+/// Returns whether this run is one of two under callgrind.
 bool is_counted() { return std::getenv("ULC_BENCH_ITERATIONS") != nullptr; }
 
 /// Iterations of kRoundTrips each; from the environment, so that two runs under callgrind differ in

@@ -144,7 +144,7 @@ struct TransportConfig {
     Mac mac;
     std::uint16_t mtu = 1500;        ///< MTU of the packets that are sent
     std::uint16_t mtu_taken = 1500;  ///< no packet that comes is longer
-    std::uint16_t mtu_sure = 1500;   ///< of a longer packet, losses show a path that narrowed
+    std::uint16_t mtu_sure = 1500;   ///< losses of longer packets show that a path narrowed
     std::uint16_t ether_type = wire::kEtherTypeDefault;
     Seq first_seq;
     GroupHandle world = 0;
