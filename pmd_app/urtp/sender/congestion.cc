@@ -3,13 +3,22 @@
 // stream is bounded by its packets under way, which acknowledgements clock; few under way need
 // frequent acknowledgements, so the packets ask for them. A group's acknowledgements come each from
 // another member and lag by as much as A packets, so its stream is paced at window ÷ round trip
-// instead. A window below one packet paces both.
+// instead. A window below one packet paces both. Repairs take their turn there too, and give no
+// sample of the round trip (Karn), so what the pauses of processes left in its mean would stay for
+// as long as only repairs go: pacing counts 100 ms of it at most. A path that is slower than that
+// shows by losses, which shrink the window to a tenth of a packet.
 #include "urtp/sender/congestion.h"
 
 #include "urtp/policies/tables.h"
 #include "urtp/sender/sender.h"
 
 namespace ulc::urtp {
+
+namespace {
+
+constexpr Nanos kPacedMost = 100 * kMillisecond;  ///< of the smoothed round trip
+
+}  // namespace
 
 CongestionLimits congestion_limits(const Params& params, const TxStream& tx) noexcept {
     // As many as need not ask for acknowledgement, and as a group's residues take to come round.
@@ -27,7 +36,7 @@ float packets_of(const TxStream& tx, const AckNews& news) noexcept {
 }
 
 void bound_stream(const Params& params, TxStream& tx, double window, Nanos now) noexcept {
-    const auto srtt = static_cast<double>(tx.rtt.smoothed());
+    const auto srtt = static_cast<double>(std::min(tx.rtt.smoothed(), kPacedMost));
     if (tx.group != nullptr) {
         const bool full = window >= static_cast<double>(tx.window);
         tx.pacer.set_gap(full ? 0 : static_cast<Nanos>(srtt / window), now);
