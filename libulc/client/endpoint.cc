@@ -119,7 +119,8 @@ int Endpoint::poll_all(int events, bool moved) {
     }
     events += take_sends_done();
     events += static_cast<int>(messages_.outbox().progress() + groups_.progress());
-    events += static_cast<int>(messages_.answer(&stalled));
+    if (messages_.owes_answers()) [[unlikely]]
+        events += static_cast<int>(messages_.answer(&stalled));
     submit_leave();
     if (submitter_.corrupt()) end(ULC_ERR_CORRUPT);
     if (events > 0 || moved) {

@@ -11,14 +11,12 @@ namespace ulc {
 
 template <typename T>
 struct Links {
-    T* previous = nowhere();
+    T* previous = nullptr;  ///< nullptr: in no list; first(): the first item of one
     T* next = nullptr;
 
-    [[nodiscard]] bool listed() const noexcept { return previous != nowhere(); }
-
-private:
-    /// In no list: no object has this address. A flag would cost each item eight bytes.
-    [[nodiscard]] static T* nowhere() noexcept { return reinterpret_cast<T*>(std::uintptr_t{1}); }
+    [[nodiscard]] bool listed() const noexcept { return previous != nullptr; }
+    /// Returns what no item has for an address. A flag would cost each item eight bytes.
+    [[nodiscard]] static T* first() noexcept { return reinterpret_cast<T*>(std::uintptr_t{1}); }
 };
 
 template <typename T, Links<T> T::*kMember>
@@ -32,7 +30,7 @@ public:
 
     /// Adds an item that is in no list by this member, or was in one that was forgotten as a whole.
     void push_back(T& item) noexcept {
-        item.*kMember = {tail_, nullptr};
+        item.*kMember = {tail_ != nullptr ? tail_ : Links<T>::first(), nullptr};
         (tail_ != nullptr ? (tail_->*kMember).next : head_) = &item;
         tail_ = &item;
         ++size_;
@@ -45,8 +43,13 @@ public:
     void remove(T& item) noexcept {
         Links<T>& links = item.*kMember;
         if (!links.listed()) return;
-        (links.previous != nullptr ? (links.previous->*kMember).next : head_) = links.next;
-        (links.next != nullptr ? (links.next->*kMember).previous : tail_) = links.previous;
+        const bool is_first = links.previous == Links<T>::first();
+        (is_first ? head_ : (links.previous->*kMember).next) = links.next;
+        if (links.next != nullptr) {
+            (links.next->*kMember).previous = links.previous;
+        } else {
+            tail_ = is_first ? nullptr : links.previous;
+        }
         links = {};
         --size_;
     }

@@ -90,15 +90,20 @@ public:
 
     // --- poll
     /// Takes a record that needs no other step. Returns false if on_message() decides.
-    [[nodiscard]] bool take_short(const abi::CompletionRecord& record) noexcept {
+    [[nodiscard, gnu::always_inline]] bool take_short(
+        const abi::CompletionRecord& record) noexcept {
         return near_ == nullptr && inbox_.take_short(record);
     }
     /// Handles a kMessage record. kStalled: not taken, offer it again.
     [[nodiscard]] Inbox::Taken on_message(const abi::CompletionRecord& record);
     /// True if a poll has more to do than to take records.
     [[nodiscard]] bool has_more_to_do() const noexcept {
-        return !outbox_.all_submitted() || outbox_.has_done() || near_ != nullptr ||
-               inbox_.owes_answers() || inbox_.arrivals().shares().has_intakes();
+        return !outbox_.all_submitted() || outbox_.has_done() || owes_answers();
+    }
+    /// True if answer() has anything to do.
+    [[nodiscard]] bool owes_answers() const noexcept {
+        return near_ != nullptr || inbox_.owes_answers() ||
+               inbox_.arrivals().shares().has_intakes();
     }
     /// Gives the inbox the messages that the peer wrote to its ring. Returns false if there is no
     /// memory for a message.
