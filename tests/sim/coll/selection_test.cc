@@ -191,8 +191,14 @@ TEST(CollectiveSelection, what_ships_is_what_the_simulator_measures) {
             const coll::Cell now = measure(shipped.at, choices);
             for (const auto& [choice, us] : shipped.us) {
                 const double differs = std::abs(coll::time_of(now, choice) / us - 1);
-                drifted += differs > std::max(kDrift, shipped.noise) ? 1 : 0;
                 ++measured;
+                if (differs <= std::max(kDrift, shipped.noise)) continue;
+                ++drifted;
+                std::printf("%s: %s of %llu octets, %u ranks, %.*s: %.1f us, shipped %.1f\n", name,
+                            std::string(coll::name_of(shipped.at.op)).c_str(),
+                            static_cast<unsigned long long>(shipped.at.octets),
+                            unsigned{shipped.at.ranks}, static_cast<int>(choice.size()),
+                            choice.data(), coll::time_of(now, choice), us);
             }
             const coll::Rule* rule = nullptr;
             ASSERT_NE(coll::shipped().find(shipped.at, &rule), nullptr);
