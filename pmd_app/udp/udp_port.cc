@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "udp/udp_socket.h"
 
 namespace ulc::udp {
 namespace {
@@ -47,12 +48,6 @@ std::uint16_t inside(std::uint16_t packet, const PortOptions& options) noexcept 
     return static_cast<std::uint16_t>(packet - around - kHeadOctets - seal);
 }
 
-/// Returns the MTU of a port at a socket of that space for what waits.
-std::uint16_t mtu_of(const PortOptions& options, std::size_t space) noexcept {
-    if (options.mtu != 0) return options.mtu;
-    return inside(packet_octets(options.device.own, space), options);
-}
-
 /// Returns how many frames are sent by a call while others are made: a power of two.
 std::uint8_t flush_frames(const PortOptions& options, std::size_t frame_octets) noexcept {
     if (options.device.open) return kFlushFrames;
@@ -72,25 +67,30 @@ std::size_t narrow_datagram(const PortOptions& options) noexcept {
 }  // namespace
 
 UdpPort::UdpPort(const PortOptions& options, const PeersConfig& config,
-                 std::unique_ptr<seal::Keyring> ring, std::unique_ptr<Socket> socket)
+                 std::unique_ptr<seal::Keyring> ring, std::unique_ptr<DatagramSocket> socket)
     : ring_(std::move(ring)),
       socket_(std::move(socket)),
       peers_(config),
       frame_max_(options.mtu + std::uint32_t{kEthernetOctets}),
       sender_(peers_, {frame_max_, narrow_datagram(options), ring_.get()},
               {socket_.get(), [](void* context, std::span<const Message> messages, int& error) {
-                   return static_cast<Socket*>(context)->send(messages, error);
+                   return static_cast<DatagramSocket*>(context)->send(messages, error);
                }}) {}
 
-Err UdpPort::open(const PortOptions& asked, std::unique_ptr<UdpPort>& out, std::string& why) {
+Err UdpPort::open(const PortOptions& options, std::unique_ptr<UdpPort>& out, std::string& why) {
+    auto socket = std::make_unique<Socket>();
+    if (const Err e = socket->open(options.device.own, why); e != Err::kOk) return e;
+    return open(options, std::move(socket), out, why);
+}
+
+Err UdpPort::open(const PortOptions& asked, std::unique_ptr<DatagramSocket> socket,
+                  std::unique_ptr<UdpPort>& out, std::string& why) {
     PortOptions options = asked;
     PeersConfig config = peers_config(options);
     std::unique_ptr<seal::Keyring> ring;
     if (const Err e = make_ring(options, config.own, ring, why); e != Err::kOk) return e;
     config.ring = ring.get();
-    auto socket = std::make_unique<Socket>();
-    if (const Err e = socket->open(options.device.own, why); e != Err::kOk) return e;
-    options.mtu = mtu_of(options, socket->receive_space());
+    if (options.mtu == 0) options.mtu = inside(socket->packet_octets(), options);
     const std::size_t around = kHeadOctets + (options.device.open ? 0 : seal::kSealOctets);
     config.datagram_max = std::min(options.mtu + around, kQuestionMax);
     std::unique_ptr<UdpPort> port(new UdpPort(options, config, std::move(ring), std::move(socket)));
@@ -108,7 +108,7 @@ Err UdpPort::open(const PortOptions& asked, std::unique_ptr<UdpPort>& out, std::
             return e;
     for (const Address& peer : peers)
         port->peers_.add(peer, monotonic_now());
-    port->look();
+    static_cast<void>(port->look());
     out = std::move(port);
     return Err::kOk;
 }
@@ -149,10 +149,7 @@ void UdpPort::fill_table(const PortOptions& options) {
         return static_cast<UdpPort*>(context)->send(frames, n);
     };
     port_.tx_pending = [](void* context) { return static_cast<UdpPort*>(context)->pending(); };
-    port_.link_up = [](void* context) {
-        static_cast<UdpPort*>(context)->look();
-        return true;
-    };
+    port_.link_up = [](void* context) { return static_cast<UdpPort*>(context)->look(); };
     port_.missed = [](void* context) {
         const auto& self = *static_cast<const UdpPort*>(context);
         return self.socket_->overruns() + self.no_frame_;
@@ -162,12 +159,14 @@ void UdpPort::fill_table(const PortOptions& options) {
     };
     port_.costs = [](void* context) {
         const auto& self = *static_cast<const UdpPort*>(context);
-        const Socket::Counts& counts = self.socket_->counts();
-        return PortCosts{counts.sends, counts.refusals, self.copied_bytes_};
+        PortCosts costs = self.socket_->costs();
+        costs.copied_bytes += self.copied_bytes_;
+        return costs;
     };
     port_.drops = [](void* context) {
         const auto& self = *static_cast<const UdpPort*>(context);
         PortDrops drops = self.drops_;
+        drops += self.socket_->drops();
         drops.unsendable += self.sender_.unsendable();
         drops.damaged += self.peers_.counts().malformed;
         drops.wrong_source += self.peers_.counts().unproven + self.peers_.counts().refused;
@@ -177,10 +176,12 @@ void UdpPort::fill_table(const PortOptions& options) {
     };
 }
 
-void UdpPort::look() {
+bool UdpPort::look() {
+    const bool is_up = socket_->look();
     peers_.on_timer(monotonic_now());
     know_sender();  // it may have been forgotten
     answer();
+    return is_up;
 }
 
 void UdpPort::know_sender() noexcept {

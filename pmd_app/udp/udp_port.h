@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// port.h over a UDP socket: needs no privilege, and crosses routers (docs/protocol/IP.md). No
-// thread. A system call sends a burst and one receives several. On an open net nothing is copied to
-// send, and each byte once to receive; a sealed one encrypts copies.
+// port.h over a UDP socket: needs no privilege, and crosses routers (docs/protocol/IP.md). The
+// socket is the kernel's, or that of ip/ on a NIC. No thread. A system call of the kernel's socket
+// sends a burst and one receives several. On an open net nothing is copied to send, and each byte
+// once to receive; a sealed one encrypts copies.
 //
 //   engine ── tx() ──▶ runs of frames to one node ──▶ sendmmsg(), cut by the kernel
 //   engine ◀── rx() ── copied to its place ◀── joined by the kernel ◀── recvmmsg()
@@ -21,10 +22,10 @@
 #include "port/frame_pool.h"
 #include "port/port.h"
 #include "udp/datagram.h"
+#include "udp/datagram_socket.h"
 #include "udp/device.h"
 #include "udp/peers.h"
 #include "udp/sender.h"
-#include "udp/udp_socket.h"
 #include "wire/header.h"
 
 namespace ulc::udp {
@@ -45,6 +46,9 @@ public:
     /// Errors: those of Socket::open(), seal::read_secret() and FramePool::create(); kInvalid: it
     /// has no key. Not for the hot path.
     static Err open(const PortOptions& options, std::unique_ptr<UdpPort>& out, std::string& why);
+    /// Opens the port over a socket that is open. Errors: the same without those of Socket::open().
+    static Err open(const PortOptions& options, std::unique_ptr<DatagramSocket> socket,
+                    std::unique_ptr<UdpPort>& out, std::string& why);
     UdpPort(const UdpPort&) = delete;
     UdpPort& operator=(const UdpPort&) = delete;
 
@@ -69,12 +73,12 @@ public:
 
 private:
     UdpPort(const PortOptions& options, const PeersConfig& config,
-            std::unique_ptr<seal::Keyring> ring, std::unique_ptr<Socket> socket);
+            std::unique_ptr<seal::Keyring> ring, std::unique_ptr<DatagramSocket> socket);
     void fill_table(const PortOptions& options);
 
     [[nodiscard]] std::uint16_t send(Segment* const* frames, std::uint16_t n);
     [[nodiscard]] std::uint32_t pending();
-    void look();
+    [[nodiscard]] bool look();
     void answer();
 
     [[nodiscard]] std::uint16_t receive(Segment** out, std::uint16_t n);
@@ -95,7 +99,7 @@ private:
 
     Port port_;
     std::unique_ptr<seal::Keyring> ring_;  ///< nullptr: the net is open
-    std::unique_ptr<Socket> socket_;
+    std::unique_ptr<DatagramSocket> socket_;
     Peers peers_;
     port::FramePool tx_pool_;
     port::FramePool rx_pool_;

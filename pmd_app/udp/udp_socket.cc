@@ -7,12 +7,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/check.h"
+#include "udp/device.h"
 
 namespace ulc::udp {
 namespace {
@@ -136,10 +137,14 @@ std::size_t Socket::send(std::span<const Message> messages, int& error) noexcept
     return sent;
 }
 
-std::size_t Socket::unsent() const noexcept {
+std::size_t Socket::unsent() noexcept {
     int octets = 0;
     return ::ioctl(fd_, SIOCOUTQ, &octets) == 0 && octets > 0 ? static_cast<std::size_t>(octets)
                                                               : 0;
+}
+
+std::uint16_t Socket::packet_octets() const noexcept {
+    return udp::packet_octets(local_, receive_space());
 }
 
 std::size_t Socket::receive_space() const noexcept {

@@ -5,9 +5,6 @@
 // thread only.
 #pragma once
 
-#include <sys/socket.h>
-
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,47 +12,34 @@
 #include <string>
 
 #include "base/error.h"
-#include "udp/address.h"
-#include "udp/message.h"
+#include "udp/datagram_socket.h"
 
 namespace ulc::udp {
 
-/// Datagrams of one sender, one behind the other.
-struct Arrived {
-    const sockaddr* from = nullptr;
-    std::span<const std::byte> octets;
-    std::size_t datagram_octets = 0;  ///< length of each but the last
-    bool truncated = false;
-};
-
-class Socket {
+class Socket final : public DatagramSocket {
 public:
     static constexpr std::size_t kBatch = 8;
 
     Socket() noexcept;
-    ~Socket();
-    Socket(const Socket&) = delete;
-    Socket& operator=(const Socket&) = delete;
+    ~Socket() override;
 
     /// Binds to the address; port 0: one that is free. Errors: kInvalid (no such address here, or
     /// the port is in use), kSystem.
     Err open(const Address& address, std::string& why);
-    /// Returns the address with its port.
-    [[nodiscard]] const Address& local() const noexcept { return local_; }
-
-    /// Sends the first k messages, and returns k. `error`: errno of the next one; EAGAIN: later.
-    [[nodiscard]] std::size_t send(std::span<const Message> messages, int& error) noexcept;
-    /// Returns the octets that the kernel holds and has not sent, with what it adds to each packet.
-    [[nodiscard]] std::size_t unsent() const noexcept;
-    /// Gives the next message, valid until the next call. False: none is there, or all that a call
-    /// received were given: the next call asks the kernel again. After a long message one comes a
-    /// call, so that it is still in the cache when its octets are copied on.
-    [[nodiscard]] bool receive(Arrived& out) noexcept;
+    [[nodiscard]] const Address& local() const noexcept override { return local_; }
+    [[nodiscard]] std::uint16_t packet_octets() const noexcept override;
+    [[nodiscard]] std::size_t send(std::span<const Message> messages, int& error) noexcept override;
+    [[nodiscard]] std::size_t unsent() noexcept override;
+    /// Gives one message a call after a long one, so that its octets are still in the cache when
+    /// they are copied on.
+    [[nodiscard]] bool receive(Arrived& out) noexcept override;
+    [[nodiscard]] bool look() override { return true; }
+    [[nodiscard]] std::uint64_t overruns() const noexcept override { return overruns_; }
+    [[nodiscard]] PortCosts costs() const override { return {counts_.sends, counts_.refusals, 0}; }
+    [[nodiscard]] PortDrops drops() const override { return {}; }
     /// Returns the octets of datagrams that wait here before the kernel drops others, with what it
     /// adds to each.
     [[nodiscard]] std::size_t receive_space() const noexcept;
-    /// Returns datagrams that the kernel dropped because this process was late.
-    [[nodiscard]] std::uint64_t overruns() const noexcept { return overruns_; }
 
     struct Counts {
         std::uint64_t sends = 0;  ///< system calls
