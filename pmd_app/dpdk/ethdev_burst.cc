@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <rte_ethdev.h>
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 
 #include "dpdk/ethdev_port.h"
@@ -20,17 +21,28 @@ constexpr std::uint32_t kFrameOctetsMin = RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN;
 }  // namespace
 
 /// Returns true if the frame is for this station, and whole. Counts it otherwise.
-bool EthdevPort::is_ours(const rte_mbuf& frame) {
+bool EthdevPort::is_ours(rte_mbuf*& received) {
+    const rte_mbuf& frame = *received;
     if (frame.nb_segs > 1) [[unlikely]] {  // more than a buffer holds is above the MTU
         ++drops_.too_long;
         return false;
     }
     // Drivers over the kernel's sockets strip the tag unasked.
+    if (keeps_tags_ && (frame.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0) [[unlikely]] {
+        if (rte_vlan_insert(&received) == 0) return is_for_station(frame);
+        ++drops_.vlan;
+        return false;
+    }
     if ((frame.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 && (frame.vlan_tci & kVlanMask) != 0)
         [[unlikely]] {
         ++drops_.vlan;
         return false;
     }
+    return is_for_station(frame);
+}
+
+/// Returns true if the frame is for this station. Counts it otherwise.
+bool EthdevPort::is_for_station(const rte_mbuf& frame) {
     if (!checks_station_ || frame.data_len < sizeof(Mac)) return true;
     Mac to;
     std::memcpy(&to, rte_pktmbuf_mtod(&frame, const std::byte*), sizeof to);
@@ -56,7 +68,7 @@ std::uint16_t EthdevPort::rx(void* context, Segment** out, std::uint16_t n) {
     std::uint16_t kept = 0;
     for (std::uint16_t i = 0; i < received; ++i) {
         rte_mbuf* mbuf = burst[i];
-        if (!self.is_ours(*mbuf)) [[unlikely]] {
+        if (!self.is_ours(mbuf)) [[unlikely]] {
             rte_pktmbuf_free(mbuf);
             continue;
         }

@@ -93,6 +93,7 @@ Err EthdevPort::open(const PortOptions& options, std::unique_ptr<EthdevPort>& ou
     }
     if (e != Err::kOk) return e;
     port->choose_tx_account();
+    port->keeps_tags_ = options.all_types;
     if (options.exception) {
         e = ExceptionPath::open(port->id_, ports_opened - 1, port->port_.info.mtu,
                                 options.ether_type, port->rx_pool_.mempool(), port->exception_,
@@ -163,6 +164,13 @@ Err EthdevPort::choose_sharing(const PortOptions& options, std::string& why) {
     rte_eth_dev_info info;
     shared_ = !options.promiscuous && rte_eth_dev_info_get(id_, &info) == 0 &&
               info.driver_name != nullptr && is_bifurcated(spec_, info.driver_name);
+    if (shared_ && options.all_types) {
+        why =
+            spec_.name +
+            ": its driver leaves IP with the kernel's interface; leave out ip, and use udp, as in "
+            "--device udp,addr=10.0.0.5";
+        return Err::kInvalid;
+    }
     if (!shared_ || !options.exception) return Err::kOk;
     why = spec_.name + ": its driver leaves IP with the kernel's interface; leave out exception";
     return Err::kInvalid;

@@ -38,6 +38,7 @@ struct PortOptions {
     bool promiscuous = false;  ///< receive every unicast frame (a switch port)
     bool exception = false;    ///< frames of other types go to a TAP interface; exception_path.h
     std::uint16_t ether_type = 0x88B5;  ///< ours
+    bool all_types = false;  ///< frames of every EtherType and VLAN, with their tags: ip/
 };
 
 class EthdevPort {
@@ -83,7 +84,8 @@ private:
     static bool link_up(void* context);
     static std::uint64_t missed(void* context);
     static PortDrops drops(void* context);
-    [[nodiscard]] bool is_ours(const rte_mbuf& frame);
+    [[nodiscard]] bool is_ours(rte_mbuf*& received);
+    [[nodiscard]] bool is_for_station(const rte_mbuf& frame);
     bool reconnect_memif();
     bool close_device();
     void let_go();
@@ -97,6 +99,7 @@ private:
     std::uint16_t tx_ring_size_ = 0;
     std::uint32_t tx_counted_ = 0;  ///< handed to the device and not seen complete
     bool checks_station_ = false;   ///< the device passes frames for other stations
+    bool keeps_tags_ = false;       ///< PortOptions::all_types
     PortDrops drops_;               ///< without `damaged`, which the device counts
     BurstMark mark_;
     FramePool tx_pool_;

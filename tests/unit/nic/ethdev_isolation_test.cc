@@ -197,12 +197,13 @@ protected:
         rte_eth_dev_probing_finish(made);
         ethdev = made->data->port_id;
     }
-    Err open(bool promiscuous = false, bool exception = false) {
+    Err open(bool promiscuous = false, bool exception = false, bool all_types = false) {
         PortOptions options;
         options.device = kSlot;
         options.segments = 64;
         options.promiscuous = promiscuous;
         options.exception = exception;
+        options.all_types = all_types;
         options.ether_type = kOurs;
         return EthdevPort::open(options, port, why);
     }
@@ -298,6 +299,13 @@ TEST_F(Isolation, an_exception_interface_has_nothing_to_do_there) {
     plug_in();
     EXPECT_EQ(open(false, true), Err::kInvalid);
     EXPECT_NE(why.find("leave out exception"), std::string::npos) << why;
+    EXPECT_FALSE(was_asked("configure"));
+}
+
+TEST_F(Isolation, a_port_whose_ip_the_kernel_keeps_cannot_pass_frames_of_all_types) {
+    plug_in();
+    EXPECT_EQ(open(false, false, true), Err::kInvalid);
+    EXPECT_NE(why.find("use udp"), std::string::npos) << why;
     EXPECT_FALSE(was_asked("configure"));
 }
 
@@ -422,6 +430,32 @@ TEST_F(Isolation, frames_of_a_vlan_or_of_two_buffers_are_left_out_and_counted) {
     const PortDrops drops = port->port().drops(port->port().context);
     EXPECT_EQ(drops.vlan, 1U);
     EXPECT_EQ(drops.too_long, 1U);
+}
+
+TEST_F(Isolation, a_port_of_all_types_puts_a_tag_back_that_the_driver_stripped) {
+    nic.driver = "net_e1000_igb";
+    plug_in();
+    ASSERT_EQ(open(false, false, true), Err::kOk) << why;
+    constexpr std::uint64_t kStripped = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+    rte_mbuf* frame = rte_pktmbuf_alloc(nic.pool);
+    ASSERT_NE(frame, nullptr);
+    auto* octets = reinterpret_cast<std::uint8_t*>(rte_pktmbuf_append(frame, 60));
+    for (unsigned n = 0; n < 60; ++n)
+        octets[n] = static_cast<std::uint8_t>(n);
+    std::memcpy(octets, &kStation, sizeof kStation);
+    frame->ol_flags |= kStripped;
+    frame->vlan_tci = 0x2007;
+    nic.arriving.push_back(frame);
+    const Port& its = port->port();
+    Segment* got = nullptr;
+    ASSERT_EQ(its.rx(its.context, &got, 1), 1);
+    ASSERT_EQ(got->length, 64U);
+    EXPECT_EQ(std::memcmp(got->frame, &kStation, sizeof kStation), 0);
+    constexpr std::array<std::uint8_t, 6> kTagged{0x81, 0x00, 0x20, 0x07, 12, 13};
+    EXPECT_EQ(std::memcmp(got->frame + 12, kTagged.data(), kTagged.size()), 0);
+    EXPECT_EQ(got->frame[63], std::byte{59});
+    its.pool.drop(got);
+    EXPECT_EQ(its.drops(its.context).vlan, 0U);
 }
 
 TEST(IsBifurcated, net_tap_is_with_an_interface_of_the_kernel_behind_it) {
