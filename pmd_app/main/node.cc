@@ -30,7 +30,7 @@ Err Node::open(const NodeOptions& options, Counters* counters, std::unique_ptr<N
     std::unique_ptr<Node> node(new Node);
     for (const NodeNet& net : options.nets) {
         if (const Err error = node->open_port(
-                {net.port, options.seal, options.takes_secrets, system_seed()}, why);
+                {net.port, options.seal, options.ip, options.takes_secrets, system_seed()}, why);
             error != Err::kOk)
             return error;
         const auto at = std::ranges::find(node->names_, net.name);

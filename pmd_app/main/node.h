@@ -36,6 +36,7 @@ struct NodeOptions {
     engine::EngineConfig engine;          ///< seed 0: taken from the system
     IdleLadder::Limits idle;
     std::string seal;             ///< WireOptions
+    ip::DeviceSpec ip;            ///< the same; there is one net then
     bool takes_secrets = false;   ///< add_secret() follows, so a sealed wire needs no key yet
     std::uint32_t slow_time = 1;  ///< time passes slower by this factor, if there is a TSC
     TraceOptions trace;           ///< Node fills in nets, ether_type and tsc_hz

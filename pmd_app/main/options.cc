@@ -231,6 +231,22 @@ std::uint32_t memory_needed_mb(const Options& o) {
     return static_cast<std::uint32_t>(kMemoryBaseMb + octets / (1U << 20));
 }
 
+/// Returns why the IP address is not usable; empty: it is, or there is none.
+std::string check_ip(const Options& o, std::size_t devices) {
+    if (o.ip.empty())
+        return o.gateway.empty() && o.vlan == 0
+                   ? ""
+                   : "--gateway and --vlan belong to --ip; add the node's address, or leave them "
+                     "out";
+    if (devices != 1) return "--ip is for an engine of one device; start one for each device";
+    if (o.exception)
+        return "--ip uses the IP packets of the NIC, which --exception gives to the kernel; leave "
+               "one out";
+    ip::DeviceSpec ignored;
+    std::string why;
+    return ip::parse_device(o.ip, o.gateway, o.vlan, ignored, why) == Err::kOk ? "" : why;
+}
+
 bool power_of_two(std::uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 }  // namespace
@@ -247,6 +263,7 @@ std::string check_relations(const Options& o) {
                            o.mesh, kMeshLinesMax);
     if (!o.seal.empty() && names_of(nets).size() != nets.size())
         return "--seal is for nets of one device; leave it out, or give each device a net";
+    if (std::string wrong = check_ip(o, nets.size()); !wrong.empty()) return wrong;
     if (!o.mesh.empty() && (nets.size() != 2 || names_of(nets).size() != 1))
         return "--mesh needs one net with two devices, as in --device lan:eth0 --device lan:eth1";
     if (o.mtu != 0 && o.mtu < wire::kMtuMin)
@@ -388,6 +405,8 @@ NodeOptions node_options_of(const Options& o) {
         node.eal.devices.push_back(net.device);
     }
     node.seal = o.seal;
+    if (std::string ignored; !o.ip.empty())
+        static_cast<void>(ip::parse_device(o.ip, o.gateway, o.vlan, node.ip, ignored));
     if (!o.mesh.empty()) static_cast<void>(parse_place(o.mesh, node.mesh.emplace()));
     urtp::Params& p = node.engine.params;
     p.window = o.window;

@@ -30,6 +30,8 @@ EXAMPLES = {
     "trace": '"/run/ulc/engine.trace"',
     "seal": '"/etc/ulc/engine.key"',
     "mesh": '"1,2"',
+    "ip": '"10.0.0.5/24,peer=10.0.0.1:30791,key=/etc/ulc/engine.key"',
+    "gateway": '"10.0.0.1"',
     "param": '["ack-delay=300us"]',
 }
 

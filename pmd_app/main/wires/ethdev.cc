@@ -37,7 +37,9 @@ private:
 
 Err open(const WireOptions& options, std::unique_ptr<Wire>& out, std::string& why) {
     std::unique_ptr<dpdk::EthdevPort> port;
-    if (const Err e = dpdk::EthdevPort::open(options.port, port, why); e != Err::kOk) return e;
+    dpdk::PortOptions device = options.port;
+    device.all_types = options.ip.address != 0;
+    if (const Err e = dpdk::EthdevPort::open(device, port, why); e != Err::kOk) return e;
     out = std::make_unique<EthdevWire>(std::move(port));
     return Err::kOk;
 }

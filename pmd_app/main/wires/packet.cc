@@ -41,6 +41,7 @@ constinit const WireKind wire_packet{
     .takes = packet::is_packet,
     .may_be_link = true,
     .no_exception = "the kernel keeps this interface, so IP works on it already",
+    .no_ip = "the kernel keeps this interface and its IP, which --device udp,addr=ADDRESS uses",
     .add_needs = [](const std::string&, SandboxNeeds& needs) { needs.packet_socket = true; },
     .open = open};
 

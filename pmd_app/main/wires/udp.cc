@@ -50,6 +50,7 @@ constinit const WireKind wire_udp{
     .takes = udp::is_udp,
     .seals_itself = true,
     .no_exception = "the kernel keeps the network of a UDP socket",
+    .no_ip = "a UDP socket has the IP of the kernel",
     .add_needs = [](const std::string&, SandboxNeeds& needs) { needs.udp = true; },
     .open = open};
 

@@ -56,6 +56,7 @@ constinit const WireKind wire_verbs{
     .no_exception =
         "the kernel keeps the network interface of a verbs device, so IP works on it "
         "already",
+    .no_ip = "a queue pair of RDMA carries no frames of IP",
     .add_needs = [](const std::string&, SandboxNeeds& needs) { needs.rdma = true; },
     .open = open};
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "dpdk/ethdev_port.h"
+#include "ip/device.h"
 #include "main/sandbox/sandbox.h"
 #include "port/port.h"
 #include "seal/tokens.h"
@@ -52,6 +53,7 @@ protected:
 struct WireOptions {
     dpdk::PortOptions port;
     std::string seal;            ///< key file; "job": add_secret() brings the key; empty: open
+    ip::DeviceSpec ip;           ///< the node's address on this wire; 0: frames have no IP
     bool takes_secrets = false;  ///< NodeOptions
     seal::Seed seed;             ///< known to this node alone
 };
@@ -64,6 +66,8 @@ struct WireKind {
     bool seals_itself = false;  ///< its device names the key
     /// Returns why a port has no exception interface; nullptr: it may have one.
     const char* no_exception = nullptr;
+    /// Returns why its frames cannot have IP around them; nullptr: they can.
+    const char* no_ip = nullptr;
     /// Adds what the port uses after the start.
     void (*add_needs)(const std::string& device, SandboxNeeds& needs) = nullptr;
     /// Errors: those of the port; `why`: one sentence with the advice.
@@ -74,12 +78,16 @@ struct WireKind {
 [[nodiscard]] const WireKind& wire_of(std::string_view device) noexcept;
 
 /// Opens the port of the kind that the device names. Errors: those of WireKind::open; kInvalid: an
-/// exception interface is asked for that the kind does not have.
+/// exception interface or IP is asked for that the kind does not have.
 Err open_wire(const WireOptions& options, std::unique_ptr<Wire>& out, std::string& why);
 
 /// Puts a wire whose frames are sealed around an open one (wires/sealed.cc). Errors: those of
 /// sealed::SealedPort::open(); kInvalid: the key of a job, where no job brings one.
 Err seal_wire(const WireOptions& options, std::unique_ptr<Wire>& wire, std::string& why);
+
+/// Puts a net of UDP around an open wire (wires/ip.cc). Errors: those of ip::IpSocket::open() and
+/// udp::UdpPort::open(); kInvalid: two keys, or the key of a job where no job brings one.
+Err put_ip_around(const WireOptions& options, std::unique_ptr<Wire>& wire, std::string& why);
 
 #define ULC_WIRE(name) extern const WireKind wire_##name;
 #include "main/wires/wires.def"

@@ -22,7 +22,13 @@ Err open_wire(const WireOptions& options, std::unique_ptr<Wire>& out, std::strin
         why = std::string(kind.no_exception) + "; leave --exception out";
         return Err::kInvalid;
     }
+    const bool has_ip = options.ip.address != 0;
+    if (has_ip && kind.no_ip != nullptr) {
+        why = std::string(kind.no_ip) + "; leave --ip out";
+        return Err::kInvalid;
+    }
     if (const Err e = kind.open(options, out, why); e != Err::kOk) return e;
+    if (has_ip) return put_ip_around(options, out, why);
     return options.seal.empty() || kind.seals_itself ? Err::kOk : seal_wire(options, out, why);
 }
 

@@ -393,6 +393,30 @@ TEST(EngineOptions, a_mesh_is_one_net_of_two_devices) {
             << devices;
 }
 
+TEST(EngineOptions, an_ip_address_is_for_one_device_that_the_kernel_does_not_have) {
+    Options options;
+    std::string why;
+    ASSERT_EQ(
+        parse_embedded_options("0000:03:00.0", "--ip=10.0.0.5/24,open --gateway=10.0.0.1 --vlan=7",
+                               options, why),
+        Err::kOk)
+        << why;
+    const NodeOptions node = node_options_of(options);
+    EXPECT_EQ(node.ip.address, 0x0a000005U);
+    EXPECT_EQ(node.ip.gateway, 0x0a000001U);
+    EXPECT_EQ(node.ip.vlan, 7);
+    EXPECT_TRUE(node.ip.socket.open);
+    ASSERT_EQ(parse_embedded_options("0000:03:00.0", "", options, why), Err::kOk) << why;
+    EXPECT_EQ(node_options_of(options).ip.address, 0U);
+    EXPECT_NE(refusal("net_tap0", "--ip=10.0.0.5").find("as 10.0.0.5/24"), std::string::npos);
+    EXPECT_NE(refusal("net_tap0", "--gateway=10.0.0.1").find("belong to --ip"), std::string::npos);
+    EXPECT_NE(refusal("net_tap0", "--vlan=7").find("belong to --ip"), std::string::npos);
+    EXPECT_NE(refusal("net_tap0;net_tap1", "--ip=10.0.0.5/24").find("one device"),
+              std::string::npos);
+    EXPECT_NE(refusal("net_tap0", "--ip=10.0.0.5/24 --exception").find("leave one out"),
+              std::string::npos);
+}
+
 /// A user starts 300 short programs in a row within 15 s, and no more than 84 in a second.
 TEST(EngineOptions, the_usual_rate_of_jobs_suits_short_jobs_and_has_a_limit) {
     Options options;
