@@ -3,10 +3,9 @@
 // stream is bounded by its packets under way, which acknowledgements clock; few under way need
 // frequent acknowledgements, so the packets ask for them. A group's acknowledgements come each from
 // another member and lag by as much as A packets, so its stream is paced at window ÷ round trip
-// instead. A window below one packet paces both. Repairs take their turn there too, and give no
-// sample of the round trip (Karn), so what the pauses of processes left in its mean would stay for
-// as long as only repairs go: pacing counts 100 ms of it at most. A path that is slower than that
-// shows by losses, which shrink the window to a tenth of a packet.
+// instead. A window below one packet paces both. Repairs are paced too, and give no sample of the
+// round trip (Karn): what pauses of processes left in its mean stays while only repairs go, so 100
+// ms of it count at most. A slower path shows by losses, which shrink the window to a tenth.
 #include "urtp/sender/congestion.h"
 
 #include "urtp/policies/tables.h"
@@ -14,11 +13,7 @@
 
 namespace ulc::urtp {
 
-namespace {
-
-constexpr Nanos kPacedMost = 100 * kMillisecond;  ///< of the smoothed round trip
-
-}  // namespace
+constexpr Nanos kPacedMost = 100 * kMillisecond;  ///< bound of the smoothed round trip
 
 CongestionLimits congestion_limits(const Params& params, const TxStream& tx) noexcept {
     // As many as need not ask for acknowledgement, and as a group's residues take to come round.

@@ -48,8 +48,8 @@ TEST(Busy, absences_that_follow_each_other_are_not_added) {
     EXPECT_EQ(run_busy(s).error, "");
 }
 
-// S-55: what the pauses left in the mean round trip does not pace the repairs after them, which give
-// no sample of it. Else the last send takes over a minute.
+// S-55: what the pauses left in the mean round trip does not pace the repairs after them, which
+// give no sample of it. Else the last send takes over a minute.
 TEST(Busy, streams_catch_up_within_seconds_of_the_last_absence) {
     // In 30 s each of five nodes is away for 15 to 20 times, and the dead one for good.
     const BusyScenario s = busy_scenario(135);
