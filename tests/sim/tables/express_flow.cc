@@ -120,10 +120,11 @@ Table express_flow(const TableOptions& options) {
     const auto optimistic = bench.stream("optimistic", 500);
     const auto conservative = bench.stream("conservative", 500);
     table.figures.push_back({"sent optimistically, 500 B", "%", 88.0, optimistic.optimistic * 100,
-                             "§5.1; its threshold is derived from this"});
+                             "§5.1; the bound on optimism is derived from this",
+                             FigureKind::kInput});
     table.figures.push_back({"of these failed", "%", 0.0, optimistic.failed * 100, "§5.1"});
     table.figures.push_back({"protocol messages a message, optimistic, 500 B", "%", 24.0,
-                             optimistic.protocol * 100, "§5.1"});
+                             optimistic.protocol * 100, "§5.1; two for each one not optimistic"});
     table.figures.push_back({"protocol messages a message, conservative, 500 B", "%", 200.0,
                              conservative.protocol * 100, "§5.1"});
     table.figures.push_back({"latency gain, most", "×", 2.5, most(slow, fast, false),
@@ -133,7 +134,7 @@ Table express_flow(const TableOptions& options) {
     const double upcall =
         bench.latency("optimistic", 4, "express-upcall") - bench.latency("optimistic", 4);
     table.figures.push_back(
-        {"an upcall instead of a poll", "µs", 27.0, upcall, "§5.1; the host has it from there"});
+        {"an upcall instead of a poll", "µs", 27.0, upcall, "§5.1", FigureKind::kInput});
     const auto step = [&](const Curve& curve) {
         const auto at = [&](double x) {
             return std::ranges::find(curve.points, x, &std::pair<double, double>::first)->second;

@@ -12,7 +12,9 @@
 // is what its description there and its name say, on our transport: Horus one process without a
 // daemon; Transis a daemon, its acknowledgements on what goes anyway (Lansis), or its multicasts in
 // the order of a token that goes round (Ring). Horus' packing of short messages changes nothing
-// here: in this loop a machine has one message at a time.
+// here: in this loop a machine has one message at a time. Horus without a daemon's charges is ahead
+// of PCODE, and the Ring, which is serial, behind: those orders are chosen, so no claim is made of
+// them.
 #include <array>
 #include <cmath>
 #include <map>
@@ -269,18 +271,13 @@ void add_layers(Table& table, Bench& bench, bool quick) {
                  "ms a call",
                  {},
                  call(name),
-                 std::string(figure) + " has no numbers"});
+                 std::string(figure) + " has no numbers; its order with PCODE is ours by " +
+                     (std::string_view(name) == "lansis" ? "the protocols" : "the charges")});
         const double pcode = call("pcode");
         const std::string where = std::string(" (") + figure + ")";
-        table.shapes.push_back({"Horus performs better than PCODE" + where,
-                                text("%.2f to %.2f ms", call("horus"), pcode),
-                                call("horus") < pcode});
         table.shapes.push_back({"PCODE performs as Lansis, within a quarter" + where,
                                 text("%.2f to %.2f ms", pcode, call("lansis")),
                                 std::abs(pcode / call("lansis") - 1) < 0.25});
-        table.shapes.push_back({"PCODE performs better than the Ring" + where,
-                                text("%.2f to %.2f ms", pcode, call("ring")),
-                                pcode < call("ring")});
         if (quick) continue;
         Picture picture{"pcode-layers-" + std::to_string(octets),
                         "Broadcast layers, " + std::to_string(octets) + " B (PCODE " + figure + ")",

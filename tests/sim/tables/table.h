@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A paper's table with ours next to it: figures with the deviation, shapes that hold or do not,
-// curves to plot. Data only: table_output.h prints a table, writes it as JSON and draws it, and
-// each table is made in a separate file.
+// curves to plot. Data only: judge.h makes claims about figures, table_output.h prints a table,
+// writes it as JSON and draws it, and each table is made in a separate file.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,14 @@
 
 namespace ulc::sim {
 
+/// Role of a paper's figure in a table.
+enum class FigureKind : std::uint8_t {
+    kPrediction,  ///< nothing of ours was set from it
+    kInput,       ///< a cost or a charge was set from it: it has no deviation and takes no claim
+    kAtMost,      ///< the paper gives an upper bound
+    kAtLeast,     ///< the paper gives a lower bound
+};
+
 /// One figure of a paper and the simulator's figure for it.
 struct Figure {
     std::string what;
@@ -21,9 +29,13 @@ struct Figure {
     std::optional<double> paper;  ///< nothing: the paper does not say
     std::optional<double> ours;   ///< nothing: ours has no counterpart
     std::string note;             ///< why they differ, or where the paper states it
+    FigureKind kind = FigureKind::kPrediction;
 
-    /// Returns (ours − paper) / paper, if both exist.
+    /// Returns (ours − paper) / paper of a prediction, if both exist.
     [[nodiscard]] std::optional<double> deviation() const;
+    /// Returns true if ours is within the paper's bound; nothing if there is no bound, or no figure
+    /// of ours.
+    [[nodiscard]] std::optional<bool> keeps_bound() const;
 };
 
 /// The paper's claim about a curve (order, slope, crossing), and the behaviour of ours.
@@ -31,6 +43,9 @@ struct Shape {
     std::string claim;
     std::string ours;
     bool holds = false;
+    /// Factor by which ours is beyond what the claim allows; 1 if it holds; nothing: not measured.
+    std::optional<double> beyond = {};
+    std::string figure = {};  ///< Figure::what, if the claim is about one figure
 };
 
 struct Curve {

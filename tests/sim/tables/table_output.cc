@@ -33,9 +33,31 @@ std::string number_of(std::optional<double> value) {
     return fmt::format("{:.{}f}", *value, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
+std::string paper_of(const Figure& figure) {
+    const bool is_bound = figure.kind == FigureKind::kAtMost || figure.kind == FigureKind::kAtLeast;
+    const char* const sign = figure.kind == FigureKind::kAtMost ? "≤ " : "≥ ";
+    return (figure.paper && is_bound ? sign : "") + number_of(figure.paper);
+}
+
 std::string deviation_of(const Figure& figure) {
+    if (figure.kind == FigureKind::kInput) return "input";
+    if (const auto keeps = figure.keeps_bound()) return *keeps ? "kept" : "BROKEN";
     const auto deviation = figure.deviation();
     return deviation ? fmt::format("{:+.0f} %", *deviation * 100) : "";
+}
+
+const char* name_of(FigureKind kind) {
+    switch (kind) {
+        case FigureKind::kPrediction:
+            return "prediction";
+        case FigureKind::kInput:
+            return "input";
+        case FigureKind::kAtMost:
+            return "at most";
+        case FigureKind::kAtLeast:
+            return "at least";
+    }
+    return "";
 }
 
 nlohmann::json json_number(std::optional<double> value) {
@@ -49,11 +71,14 @@ nlohmann::json json_of(const Table& table) {
                                   {"unit", figure.unit},
                                   {"paper", json_number(figure.paper)},
                                   {"ours", json_number(figure.ours)},
+                                  {"kind", name_of(figure.kind)},
                                   {"deviation", json_number(figure.deviation())},
                                   {"note", figure.note}});
     for (const Shape& shape : table.shapes)
-        out["shapes"].push_back(
-            {{"claim", shape.claim}, {"ours", shape.ours}, {"holds", shape.holds}});
+        out["shapes"].push_back({{"claim", shape.claim},
+                                 {"ours", shape.ours},
+                                 {"holds", shape.holds},
+                                 {"beyond", json_number(shape.beyond)}});
     for (const Grid& grid : table.grids) {
         nlohmann::json rows = nlohmann::json::object();
         for (const Grid::Row& row : grid.rows)
@@ -131,8 +156,16 @@ bool write_file(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 std::optional<double> Figure::deviation() const {
+    if (kind != FigureKind::kPrediction) return std::nullopt;
     if (!paper || !ours || *paper == 0) return std::nullopt;
     return (*ours - *paper) / *paper;
+}
+
+std::optional<bool> Figure::keeps_bound() const {
+    if (!paper || !ours) return std::nullopt;
+    if (kind == FigureKind::kAtMost) return *ours <= *paper;
+    if (kind == FigureKind::kAtLeast) return *ours >= *paper;
+    return std::nullopt;
 }
 
 std::string text_of(const Table& table) {
@@ -140,15 +173,18 @@ std::string text_of(const Table& table) {
     if (!table.figures.empty()) {
         std::vector<Cells> rows{{"", "unit", "paper", "ours", "deviation", "note"}};
         for (const Figure& figure : table.figures)
-            rows.push_back({figure.what, figure.unit, number_of(figure.paper),
-                            number_of(figure.ours), deviation_of(figure), figure.note});
+            rows.push_back({figure.what, figure.unit, paper_of(figure), number_of(figure.ours),
+                            deviation_of(figure), figure.note});
         out += aligned(rows, 2, 5) + (table.grids.empty() ? "" : "\n");
     }
     for (const Grid& grid : table.grids)
         out += text_of(grid) + "\n";
-    for (const Shape& shape : table.shapes)
-        out += fmt::format("  {} {}: {}\n", shape.holds ? "holds   " : "DIFFERS ", shape.claim,
-                           shape.ours);
+    for (const Shape& shape : table.shapes) {
+        const bool is_beyond = !shape.holds && shape.beyond.has_value();
+        out += fmt::format("  {} {}: {}{}\n", shape.holds ? "holds   " : "DIFFERS ", shape.claim,
+                           shape.ours,
+                           is_beyond ? fmt::format(" (beyond by {:.2f} ×)", *shape.beyond) : "");
+    }
     return out;
 }
 

@@ -10,7 +10,8 @@
 
 namespace ulc::sim {
 
-/// Paper's figure | ours | deviation, then the shapes. Ends with a newline.
+/// Paper's figure | ours | deviation, then the shapes. Ends with a newline. An input says so in
+/// place of a deviation, and a bound whether it is kept.
 [[nodiscard]] std::string text_of(const Table& table);
 /// All tables with their figures, shapes and curves; one document.
 [[nodiscard]] std::string json_of(const std::vector<Table>& tables, const TableOptions& options);

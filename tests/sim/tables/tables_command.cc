@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/tables/claims/judge.h"
 #include "tests/sim/tables/table_output.h"
 #include "tools/shared/command_line.h"
 
@@ -36,6 +37,10 @@ int run(const Options& options) {
                                 options.names.end();
         if (!wanted) continue;
         made.push_back(entry.make(options.table));
+        if (const std::string fault = fault_of(made.back()); !fault.empty()) {
+            fmt::print(stderr, "ulc-sim: table {}: {}\n", entry.name, fault);
+            return 1;
+        }
         if (!options.json) fmt::print("{}\n", text_of(made.back()));
         std::fflush(stdout);
     }

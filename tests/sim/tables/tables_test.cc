@@ -14,6 +14,7 @@
 #include "tests/sim/cluster/experiment.h"
 #include "tests/sim/host/presets.h"
 #include "tests/sim/tables/applications/application_run.h"
+#include "tests/sim/tables/claims/judge.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/measure.h"
 #include "tests/sim/tables/table_output.h"
@@ -45,6 +46,65 @@ TEST(tables, text_has_paper_ours_and_deviation_in_columns) {
     EXPECT_NE(text.find("ours alone            B         –  96.0\n"), std::string::npos) << text;
     EXPECT_NE(text.find("holds    falls: 3, 2, 1\n"), std::string::npos) << text;
     EXPECT_NE(text.find("DIFFERS  rises: 3, 2, 1\n"), std::string::npos) << text;
+}
+
+TEST(tables, an_input_has_no_deviation_and_a_bound_is_kept_or_broken) {
+    Table table = small_table();
+    table.figures = {{"entered", "µs", 10.0, 12.5, "", FigureKind::kInput}};
+    add_bound(table, {"speed", "MFLOPS", 450.0, 466.0, "", FigureKind::kAtMost}, "not over 450");
+    add_bound(table, {"nodes", "", 32.0, 32.0, "", FigureKind::kAtLeast}, "32 at least");
+    const std::string text = text_of(table);
+    EXPECT_NE(text.find("entered  µs        10.0  12.5      input\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("speed    MFLOPS   ≤ 450   466     BROKEN\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("nodes            ≥ 32.0  32.0       kept\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("DIFFERS  not over 450: 466 MFLOPS (beyond by 1.04 ×)\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("holds    32 at least: 32.0\n"), std::string::npos) << text;
+    const auto json = nlohmann::json::parse(json_of({table}, {}));
+    EXPECT_TRUE(json["tables"][0]["figures"][0]["deviation"].is_null());
+    EXPECT_EQ(json["tables"][0]["figures"][0]["kind"], "input");
+    EXPECT_EQ(json["tables"][0]["figures"][1]["kind"], "at most");
+}
+
+TEST(tables, a_claim_says_how_far_ours_is_beyond_it) {
+    EXPECT_EQ(beyond(1.5, {1, 2}), 1);
+    EXPECT_EQ(beyond(3, {1, 2}), 1.5);
+    EXPECT_EQ(beyond(0.25, {1, 2}), 4);
+    EXPECT_TRUE(std::isinf(beyond(-1, {1, 2})));
+    EXPECT_TRUE(std::isinf(beyond(std::nan(""), {1, 2})));
+    Table table;
+    add_near(table, {"near", "", 100.0, 109.0, ""});
+    add_near(table, {"far", "", 100.0, 121.0, ""});
+    EXPECT_TRUE(table.shapes[0].holds);
+    EXPECT_FALSE(table.shapes[1].holds);
+    EXPECT_NEAR(*table.shapes[1].beyond, 1.1, 1e-9);
+    EXPECT_EQ(fault_of(table), "");
+}
+
+TEST(tables, a_claim_about_an_input_is_a_fault_of_the_table) {
+    const auto fault = [](const Figure& figure, const Shape& shape) {
+        Table table;
+        table.figures = {figure};
+        table.shapes = {shape};
+        return fault_of(table);
+    };
+    const Figure input{"latency", "µs", 21.0, 21.1, "", FigureKind::kInput};
+    const Figure bound{"speed", "", 450.0, 466.0, "", FigureKind::kAtMost};
+    const Shape no_claim{"another", "", true};
+    EXPECT_EQ(fault(input, no_claim), "");
+    EXPECT_EQ(fault(input, {"near 21", "21.1 µs", true, 1.0, "latency"}),
+              "'near 21' is about an input");
+    EXPECT_EQ(fault(input, {"near 21", "", true, 1.0, "throughput"}),
+              "'near 21' is about a figure that is not there");
+    EXPECT_EQ(fault({"latency", "µs", {}, 21.1, "", FigureKind::kInput}, no_claim),
+              "'latency' is an input without a figure of a paper");
+    EXPECT_EQ(fault(bound, no_claim), "'speed' is a bound without a claim");
+    EXPECT_EQ(fault(bound, {"within 10 %", "466", true, 1.0, "speed"}),
+              "'within 10 %' contradicts its bound");
+    EXPECT_EQ(fault(bound, {"at most 450", "466", false, 1.04, "speed"}), "");
+    EXPECT_EQ(fault(bound, {"at most 450", "466", false, 1.0, "speed"}),
+              "'at most 450' is judged against its own factor");
 }
 
 TEST(tables, json_holds_what_the_text_does) {
@@ -122,31 +182,88 @@ TEST(tables, barriers_on_a_hub_have_the_order_of_gamma) {
     EXPECT_NEAR(one, 16 * bench.one_way(0, 8).us, 0.1 * one);
 }
 
-/// Expects that each claim holds, except those that docs/benchmarks/PAPERS.md lists as different:
-/// then `differs` names the start of the claim.
-void expect_shapes(Table (*make)(const TableOptions&), const std::vector<std::string>& differs) {
+/// A claim that docs/benchmarks/PAPERS.md lists as different.
+struct Difference {
+    const char* claim;  ///< start of Shape::claim
+    double beyond_max;  ///< accepted Shape::beyond
+};
+
+/// Returns the first claim whose verdict is not the expected one, and why; empty: none. A claim
+/// that differs must differ, by no more than was accepted.
+std::string unexpected_of(const Table& table, const std::vector<Difference>& differs) {
+    for (const Difference& known : differs)
+        if (std::ranges::none_of(table.shapes, [&](const Shape& shape) {
+                return shape.claim.starts_with(known.claim);
+            }))
+            return std::string(known.claim) + ": a claim that differs is not there";
+    for (const Shape& shape : table.shapes) {
+        const auto known = std::ranges::find_if(differs, [&](const Difference& difference) {
+            return shape.claim.starts_with(difference.claim);
+        });
+        const std::string what = shape.claim + ": " + shape.ours;
+        if (known == differs.end()) {
+            if (!shape.holds) return what + ": does not hold";
+        } else if (shape.holds) {
+            return what + ": holds, and is listed as different";
+        } else if (!shape.beyond || *shape.beyond > known->beyond_max) {
+            return what + ": beyond by " + std::to_string(shape.beyond.value_or(std::nan(""))) +
+                   ", accepted " + std::to_string(known->beyond_max);
+        }
+    }
+    return {};
+}
+
+/// An input comes back in this share of it; the costs of Linux TCP's hosts leave the most.
+constexpr Allowed kComesBack{0.75, 1.25};
+
+/// Expects that each claim holds, except those that differ, and that each input comes back.
+void expect_shapes(Table (*make)(const TableOptions&), const std::vector<Difference>& differs) {
     const Table table = make({.seed = 1, .quick = true});
     EXPECT_FALSE(table.shapes.empty());
-    std::size_t known = 0;
-    for (const Shape& shape : table.shapes) {
-        const bool is_known = std::ranges::any_of(
-            differs, [&](const std::string& start) { return shape.claim.starts_with(start); });
-        known += is_known ? 1 : 0;
-        EXPECT_EQ(shape.holds, !is_known) << shape.claim << ": " << shape.ours;
-    }
-    EXPECT_EQ(known, differs.size()) << "a claim that differs is not there";
-    for (const Figure& figure : table.figures)
+    EXPECT_EQ(fault_of(table), "");
+    EXPECT_EQ(unexpected_of(table, differs), "");
+    for (const Figure& figure : table.figures) {
         EXPECT_TRUE(!figure.ours || std::isfinite(*figure.ours)) << figure.what;
+        // Else the host is not set from it.
+        if (figure.kind == FigureKind::kInput) {
+            EXPECT_LE(beyond(*figure.ours / *figure.paper, kComesBack), 1) << figure.what;
+        }
+    }
+}
+
+TEST(tables, an_accepted_difference_may_not_grow) {
+    const auto unexpected = [](double ours, double accepted) {
+        Table table;
+        table.shapes = {claim_of("flat", "", ours, {.most = 2})};
+        return unexpected_of(table, {{"flat", accepted}});
+    };
+    EXPECT_EQ(unexpected(3, 1.6), "");
+    EXPECT_NE(unexpected(3, 1.4), "");
+    EXPECT_NE(unexpected(1, 1.4), "") << "it holds";
+    EXPECT_NE(unexpected(std::nan(""), 100), "");
+    Table without_ratio;
+    without_ratio.shapes = {{"flat", "grows", false}};
+    EXPECT_NE(unexpected_of(without_ratio, {{"flat", 100}}), "");
+    EXPECT_NE(unexpected_of(without_ratio, {}), "");
+    EXPECT_NE(unexpected_of({}, {{"flat", 2}}), "");
 }
 
 TEST(tables, urtps_shapes_hold_on_its_cluster) {
     // Each message of a barrier's gather costs the root its driver's time, and requests collide:
-    // the cost grows with the hosts.
-    expect_shapes(urtp_cluster, {"barriers with a slow root", "barriers with a fast root"});
+    // the cost grows with the hosts. Requests of every receiver collide with the next packet.
+    expect_shapes(urtp_cluster, {{"barriers with a slow root", 1.4},
+                                 {"barriers with a fast root", 2.7},
+                                 {"broadcast, 4 KB, 8 hosts", 2.0},
+                                 {"allgather, 32 B, 8 hosts", 1.1},
+                                 {"allgather, 1 KB, 8 hosts", 1.7},
+                                 {"algorithm 2 (k = 1) is 1.5 times as fast as 1, 32 B", 1.5},
+                                 {"algorithm 2 (k = 1) is 1.5 times as fast as 1, 1024 B", 3.1}});
 }
 
 TEST(tables, each_step_of_gammas_latency_gains_what_the_thesis_says) {
-    expect_shapes(gamma_latency, {});
+    // A window of 32 packets, and acknowledgements that collide with data.
+    expect_shapes(gamma_latency, {{"Linux 2.0.29 TCP, 3c905, PII 300 [tcp], asymptotic", 1.15},
+                                  {"Linux 2.0.29 TCP, 3c905, PII 300 [tcp], half-power", 2.0}});
 }
 
 TEST(tables, mpi_over_gamma_and_unet_is_the_sum_of_its_parts) { expect_shapes(mpi_hosts, {}); }
@@ -187,7 +304,8 @@ TEST(tables, acknowledgements_and_matches_cost_where_there_are_any) {
 }
 
 TEST(tables, gammas_barriers_have_the_thesis_order_on_the_hub) {
-    expect_shapes(gamma_barriers, {});
+    // On a hub the default's acknowledgements collide with the barrier's messages.
+    expect_shapes(gamma_barriers, {{"urtp: 2-chain on 48 nodes", 1.1}});
 }
 
 TEST(tables, pcode_is_flat_where_tcp_is_linear) { expect_shapes(pcode_broadcast, {}); }
@@ -202,7 +320,9 @@ TEST(tables, both_techniques_gain_what_express_says) { expect_shapes(express_app
 TEST(tables, applications_are_as_fast_as_gammas) {
     // URTP gives no speeds of its hosts: by our estimates the rival's compute twice as fast, and
     // two of them are ahead still.
-    expect_shapes(applications, {"product of 128: URTP is faster on 2"});
+    // MPICH's queues are the rest of a latency on another processor.
+    expect_shapes(applications, {{"product of 128: URTP is faster on 2", 2.0},
+                                 {"Linpack: MPICH does not exceed 450 MFLOPS", 1.05}});
 }
 
 TEST(tables, molecular_dynamics_gains_from_broadcast) { expect_shapes(molecular_dynamics, {}); }
