@@ -23,6 +23,7 @@
 
 #include "base/check.h"
 #include "tests/sim/host/presets.h"
+#include "tests/sim/tables/claims/judge.h"
 #include "tests/sim/tables/list.h"
 #include "tests/sim/tables/loop.h"
 #include "tests/sim/tables/measure.h"
@@ -192,6 +193,38 @@ void add_figures(Table& table, Bench& bench) {
                                  "§3, §4; the paper has no figure"});
 }
 
+/// Adds what the text says of figures 8 and 9, time by message size on 3 and on 16 machines.
+void add_sizes(Table& table, Bench& bench) {
+    const auto slope = [&](const char* name, std::uint16_t nodes, std::size_t from,
+                           std::size_t to) {
+        return (bench.call(name, nodes, to) - bench.call(name, nodes, from)) /
+               static_cast<double>(to - from) * 1000;
+    };
+    const double late = slope("pcode", 3, 768, kLong);
+    const double early = slope("pcode", 3, kShort, 512);
+    table.shapes.push_back(
+        claim_of("on 3 machines pcode almost stops growing towards 1 KiB: at most half of its "
+                 "growth below 512 B (figure 8)",
+                 text("%.2f to %.2f µs a byte", late, early), late / early, {.most = 0.5}));
+    const double tcp_late = slope("tcp", 3, 768, kLong);
+    const double tcp_early = slope("tcp", 3, kShort, 512);
+    table.shapes.push_back(
+        claim_of("on 3 machines TCP grows steadily: to 1 KiB at least three quarters of its "
+                 "growth below 512 B (figure 8)",
+                 text("%.2f to %.2f µs a byte", tcp_late, tcp_early), tcp_late / tcp_early,
+                 {.least = 0.75}));
+    const double tcp = slope("tcp", 16, kShort, kLong);
+    const double pcode = slope("pcode", 16, kShort, kLong);
+    table.shapes.push_back(
+        claim_of("on 16 machines TCP grows at least 5 times as much with the size as pcode "
+                 "(figure 9)",
+                 text("%.2f to %.2f µs a byte", tcp, pcode), tcp / pcode, {.least = 5}));
+    const double by_machines = tcp / slope("tcp", 3, kShort, kLong);
+    table.shapes.push_back(
+        claim_of("and at least 5 times as much as on 3 machines (15 ÷ 2 receivers)",
+                 text("%.1f ×", by_machines), by_machines, {.least = 5}));
+}
+
 void add_shapes(Table& table, Bench& bench, bool quick) {
     const auto add = [&](std::string claim, std::string ours, bool holds) {
         table.shapes.push_back({std::move(claim), std::move(ours), holds});
@@ -222,6 +255,7 @@ void add_shapes(Table& table, Bench& bench, bool quick) {
         ours += text(ours.empty() ? "%.2f" : ", %.2f", ratio(3, octets));
     }
     add("on 3 machines there is no gain below 1 KiB (figure 8)", ours + " × TCP's time", none);
+    add_sizes(table, bench);
 }
 
 /// Adds the delays of §6.5. Its text has the sign of the delay wrong: the shorter delay wastes

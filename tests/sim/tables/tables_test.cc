@@ -308,7 +308,10 @@ TEST(tables, gammas_barriers_have_the_thesis_order_on_the_hub) {
     expect_shapes(gamma_barriers, {{"urtp: 2-chain on 48 nodes", 1.1}});
 }
 
-TEST(tables, pcode_is_flat_where_tcp_is_linear) { expect_shapes(pcode_broadcast, {}); }
+TEST(tables, pcode_is_flat_where_tcp_is_linear) {
+    // Our hosts copy each byte at the same cost, whatever the size.
+    expect_shapes(pcode_broadcast, {{"on 3 machines pcode almost stops growing", 1.3}});
+}
 
 TEST(tables, groups_share_addresses_at_less_cost_than_by_hash_or_broadcast) {
     expect_shapes(group_addresses, {});
