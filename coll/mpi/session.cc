@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kCardVersion = 3;
 constexpr std::uint32_t kRanksMax = 65534;
 constexpr Nanos kJoinMax = 30 * kSecond;
-constexpr Nanos kLeaveMax = 10 * kSecond;
+constexpr Nanos kLeaveMax = 15 * kSecond;  ///< the engine gives up earlier, and says why
 /// Ranks of MPI share busy processors, and one that counts as dead ends the job.
 constexpr Nanos kPatience = 15 * kSecond;
 constexpr Nanos kFarewellMax = 1 * kSecond;
@@ -204,7 +204,8 @@ void Session::close(std::uint32_t rank) {
     finish_operations();
     const std::lock_guard<std::mutex> hold(lock_);
     if (ep_ == nullptr) return;
-    if (joining_) static_cast<void>(ulc_leave_wait(ep_, kLeaveMax));
+    if (joining_ && ulc_leave_wait(ep_, kLeaveMax) == ULC_ERR_TIMEOUT)
+        std::fprintf(stderr, "ulc: %s\n", ulc_last_error_text());
     ulc_close(ep_);
     ep_ = nullptr;
     joining_ = false;

@@ -121,7 +121,9 @@ enum class CompletionKind : std::uint8_t {
     /// source: the rank or slot of a kNear; status: kOk, with NearRows inline, if its process uses
     /// this engine. In the order of the records, so before kUnlinked of that slot.
     kNear = 17,
-    kLeft = 9,  ///< last record: everything acknowledged (status kOk) or failed (Err)
+    /// last record: everything acknowledged (status kOk), or kTimeout; then tag: bytes of messages
+    /// that were not, source: the rank to which most packets were not; 0xffff: it has none
+    kLeft = 9,
 };
 
 enum CompletionFlag : std::uint8_t {

@@ -200,7 +200,7 @@ bool Endpoint::dispatch(const abi::CompletionRecord& record) {
         case abi::CompletionKind::kNear:
             return messages_.near() != nullptr && messages_.near()->on_record(record);
         case abi::CompletionKind::kLeft:
-            membership_.on_left(record.status);
+            membership_.on_left(record);
             end(ULC_ERR_CLOSED);
             return true;
     }

@@ -176,7 +176,8 @@ ULC_API int ulc_peer_state(const ulc_endpoint* ep, uint16_t rank);
 /** Starts leaving the job: messages that were sent are delivered first. Poll until ulc_job_state()
  * is ULC_ERR_CLOSED. Errors: AGAIN. */
 ULC_API int ulc_leave(ulc_endpoint* ep);
-/** Leaves the job and waits for the end. Blocks, at most timeout_ns. */
+/** Leaves the job and waits for the end. Blocks, at most timeout_ns. Errors: TIMEOUT (if the engine
+ * gave up, ulc_last_error_text() says how many bytes were not delivered). */
 ULC_API int ulc_leave_wait(ulc_endpoint* ep, int64_t timeout_ns);
 
 /** Opens the endpoint again when its engine ended, or a peer died, and joins its job or opens it

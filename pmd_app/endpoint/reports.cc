@@ -103,7 +103,8 @@ bool Reports::is_valid(std::size_t ranks) const {
         const Stage stage = stage_of(report.kind);
         if (stage == Stage::kNone || stage < before) return false;
         before = stage;
-        if (report.rank != kNoRank ? report.rank >= ranks : is_end(report)) return false;
+        const bool names_peer = report.rank != kNoRank && stage != Stage::kLeft;  // its job is over
+        if (names_peer ? report.rank >= ranks : is_end(report)) return false;
         const bool stays = stage == Stage::kLeft || report.kind == CompletionKind::kJobFailed;
         if (ranks == 0 && !stays) return false;
         if (const std::uint64_t key = key_of(report); key != 0) keys.push_back(key);

@@ -35,9 +35,10 @@ namespace ulc::endpoint {
 struct Report {
     abi::CompletionKind kind{};
     Err status = Err::kOk;
-    Rank rank = kNoRank;       ///< a peer, or the slot of a link
+    Rank rank = kNoRank;       ///< a peer, or the slot of a link; kLeft: as abi/records.h has it
     std::uint32_t stream = 0;  ///< kFault: the last group held up; kLinked: 1 if no call waits
-    std::uint64_t tag = 0;     ///< kLinkDone: cookie; kFault: packets, messages or milliseconds
+    /// kLinkDone: cookie; kFault: packets, messages or milliseconds; kLeft: bytes
+    std::uint64_t tag = 0;
     void fields(state::Archive& archive);
 };
 

@@ -475,6 +475,15 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
     return moved;
 }
 
+std::uint64_t SendQueue::waiting_bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t n = head_; n != tail_; ++n) {
+        const Pending& pending = ring_[n & mask_];
+        if (pending.state == State::kQueued) bytes += octets_of(pending.record) - pending.done;
+    }
+    return bytes;
+}
+
 void SendQueue::abort(const SegmentPool& pool) noexcept {
     head_ = tail_;
     retry_ = false;

@@ -126,6 +126,8 @@ public:
 
     /// True if nothing waits, neither for the transport nor for an answer.
     [[nodiscard]] bool empty() const noexcept { return head_ == tail_ && awaiting_.empty(); }
+    /// Returns the bytes that wait for the transport.
+    [[nodiscard]] std::uint64_t waiting_bytes() const noexcept;
     /// True if unicast messages failed because their receiver is gone, since take_failed().
     [[nodiscard]] bool has_failed() const noexcept { return !failed_.empty(); }
     /// Calls of(rank, refused, rests) for each rank of the job to which some failed: messages that

@@ -225,6 +225,19 @@ Reports::Written write_report(Core& core, Endpoint& endpoint, const Report& repo
 /// wait for the rest.
 constexpr Nanos kLingerCut = 20 * kMillisecond;
 
+/// Returns what a member leaves behind that its peers have not acknowledged.
+Report loss_of(const Endpoint& endpoint) {
+    Report report{.kind = CompletionKind::kLeft, .status = Err::kTimeout};
+    report.tag = endpoint.sends.waiting_bytes();
+    if (endpoint.member == nullptr) return report;
+    report.tag += endpoint.member->unacked_bytes();
+    std::vector<std::uint32_t> packets(endpoint.member->size());
+    endpoint.member->add_unacked(packets);
+    const auto most = std::ranges::max_element(packets);
+    if (most != packets.end() && *most > 0) report.rank = static_cast<Rank>(most - packets.begin());
+    return report;
+}
+
 // Leaving and lingering end when all is acknowledged, or at their time limit.
 bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
     const bool leaving = endpoint.state == EndpointState::kLeaving;
@@ -237,10 +250,10 @@ bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
                        (endpoint.offloads == nullptr || endpoint.offloads->empty()) &&
                        (endpoint.member == nullptr || endpoint.member->drained());
     if (!quiet && now < endpoint.linger_until) return false;
+    const bool loses = leaving && !quiet;
+    const Report left = loses ? loss_of(endpoint) : Report{.kind = CompletionKind::kLeft};
     leave_job(core, endpoint, now);
-    if (leaving)
-        endpoint.report(
-            {.kind = CompletionKind::kLeft, .status = quiet ? Err::kOk : Err::kTimeout});
+    if (leaving) endpoint.report(left);
     endpoint.state = leaving ? EndpointState::kLeft : EndpointState::kClosed;
     return true;
 }

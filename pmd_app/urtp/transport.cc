@@ -268,6 +268,20 @@ void Transport::add_unacked(std::span<std::uint32_t> by_rank) const noexcept {
     });
 }
 
+std::uint64_t Transport::unacked_bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    sessions_.each_sending([&](const TxStream& tx) {
+        for (Seq seq = tx.base; seq != tx.tail; seq = seq + 1) {
+            const Segment* segment = tx.slot(seq).segment;
+            if (segment == nullptr) continue;
+            const auto& header = *reinterpret_cast<const wire::Header*>(
+                segment->frame + sizeof(wire::EthernetHeader));
+            bytes += header.length - ((header.flags & wire::kFlagCrc) != 0 ? sizeof(Be32) : 0U);
+        }
+    });
+    return bytes;
+}
+
 // --- receiving
 
 [[gnu::flatten]] void Transport::on_frame(const wire::FrameView& frame, Segment* segment,

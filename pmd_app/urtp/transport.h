@@ -243,6 +243,9 @@ public:
     /// Adds to each peer's number the packets that it has not acknowledged, or that are not sent.
     /// by_rank: size() numbers. O(streams + members of groups).
     void add_unacked(std::span<std::uint32_t> by_rank) const noexcept;
+    /// Returns the payload of the packets that some destination has not acknowledged, or that are
+    /// not sent; a packet to a group counts once. O(streams + packets).
+    [[nodiscard]] std::uint64_t unacked_bytes() const noexcept;
 
     /// Exports the state, or imports it into a new transport with the same configuration and
     /// roster (docs/design/UPGRADE.md). If an import fails, only the destructor may follow. All

@@ -4,6 +4,7 @@
 #include "client/jobs/membership.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "base/check.h"
@@ -207,6 +208,16 @@ bool Membership::begin_leaving() noexcept {
 // kLeave goes behind everything that was sent.
 void Membership::submit_leave() noexcept {
     leave_submitted_ = submitter_.submit(abi::SubmitKind::kLeave);
+}
+
+void Membership::on_left(const abi::CompletionRecord& record) noexcept {
+    left_error_ = record.status;
+    if (left_error_ != ULC_ERR_TIMEOUT) return;
+    char most[48] = "";
+    if (record.source != ULC_RANK_ANY)
+        std::snprintf(most, sizeof most, ", most of them to rank %u", unsigned{record.source});
+    set_last_error("rank %u left, and %llu bytes of its last messages were not delivered%s",
+                   unsigned{rank_}, static_cast<unsigned long long>(record.tag), most);
 }
 
 // ---------------------------------------------------------------- state

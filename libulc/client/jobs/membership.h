@@ -78,7 +78,7 @@ public:
     /// Handles kJobFailed. A job that had formed has to be ended by end().
     [[nodiscard]] bool on_failed(const abi::CompletionRecord& record);
     /// Handles kLeft, before end().
-    void on_left(int error) noexcept { left_error_ = error; }
+    void on_left(const abi::CompletionRecord& record) noexcept;
     /// Ends the membership with the endpoint. Allocates and frees nothing.
     void end(int error) noexcept {
         ended_ = error;

@@ -17,7 +17,7 @@
 namespace ulc::ofi {
 namespace {
 
-constexpr Nanos kLeaveMax = 10 * kSecond;
+constexpr Nanos kLeaveMax = 15 * kSecond;  ///< the engine gives up earlier, and says why
 /// Ranks of MPI share busy processors, and one that counts as dead ends the job.
 constexpr Nanos kPatience = 15 * kSecond;
 constexpr int kJoinTries = 1000;
@@ -98,7 +98,8 @@ int Peers::look_at_state() noexcept {
 }
 
 void Peers::leave() noexcept {
-    if (state() == 0) static_cast<void>(ulc_leave_wait(ep_, kLeaveMax));
+    if (state() == 0 && ulc_leave_wait(ep_, kLeaveMax) == ULC_ERR_TIMEOUT)
+        say("%s", ulc_last_error_text());
     strangers_.close();
 }
 

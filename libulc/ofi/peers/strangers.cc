@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint16_t kLinksMax = 1024;
 constexpr Nanos kOpenMax = kSecond;
 constexpr Nanos kLinkMax = 10 * kSecond;
-constexpr Nanos kLeaveMax = 10 * kSecond;
+constexpr Nanos kLeaveMax = 15 * kSecond;  ///< the engine gives up earlier, and says why
 /// Calls of poll() between two looks while there is no link. An engine in the application has a
 /// round at each look.
 constexpr unsigned kLooksApart = 64;
@@ -41,7 +41,8 @@ void Strangers::open(unsigned ranks_here) noexcept {
 
 void Strangers::close() noexcept {
     if (ep_ == nullptr) return;
-    if (in_use_) static_cast<void>(ulc_leave_wait(ep_, kLeaveMax));
+    if (in_use_ && ulc_leave_wait(ep_, kLeaveMax) == ULC_ERR_TIMEOUT)
+        say("to processes of other jobs: %s", ulc_last_error_text());
     ulc_close(ep_);
     ep_ = nullptr;
 }

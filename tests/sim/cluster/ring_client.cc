@@ -376,6 +376,8 @@ void RingClient::on_record(const abi::CompletionRecord& record) {
         case CompletionKind::kLeft:
             left = true;
             left_status = record.status;
+            if (left_status != 0)
+                reports.push_back({static_cast<Err>(left_status), record.source, record.tag, 0});
             return;
     }
     ++broken;

@@ -95,7 +95,7 @@ public:
     std::vector<Rank> peers_left;
     std::vector<Rank> peers_died;
     std::map<Rank, std::uint64_t> faults;  ///< packets that the profile detect reported, by source
-    std::vector<Report> reports;           ///< all faults, in the order of their arrival
+    std::vector<Report> reports;  ///< faults in the order of their arrival, and what was lost
     std::map<std::uint32_t, int> sends_done;     ///< cookie → status
     std::map<std::uint32_t, int> offloads_done;  ///< the same for schedules
     std::map<GroupHandle, int> groups;           ///< kGroupReady: 0, kGroupFailed: status
