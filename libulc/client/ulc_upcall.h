@@ -42,7 +42,9 @@ ULC_API int ulc_upcall(ulc_endpoint* ep, ulc_upcall_handler handler, void* conte
  * ulc_promise(ep, 1). The handler interrupts it anywhere but in the library that holds malloc(),
  * which is the C library as a rule: there it waits until the thread has left. A sleep there is
  * interrupted, and ends early with EINTR: nanosleep(), poll(), select(), and what else SA_RESTART
- * does not repeat. A read() or a wait without a time limit is not. In a program that is linked
+ * does not repeat. In a read(), write(), recv(), send(), accept(), connect() or waitpid() that
+ * blocks the handler runs, and the call goes on. In a lock, a semaphore or a condition variable of
+ * pthreads without a time limit it waits. In a program that is linked
  * statically the thread must not call malloc() while it computes. polls = 1: promises to
  * poll; no handler is called any more. Messages that a poll took before are not announced again:
  * take them before the promise is revoked.

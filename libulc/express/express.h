@@ -8,9 +8,10 @@
  * of arrival.
  *
  * Handlers. They interrupt a thread that computes (SIGURG), but not inside libexpress. Inside the
- * C library they interrupt only sleeps (usleep(), poll() …), which then end early. A handler may
- * block, on a mutex for example; later messages then wait. It may call every function of this
- * header but express_init(), express_exit() and express_sync(), which then fail.
+ * C library they interrupt sleeps (usleep(), poll() …), which then end early, and a read() that
+ * blocks, which then goes on. A handler may block, on a mutex for example; later messages then
+ * wait. It may call every function of this header but express_init(), express_exit() and
+ * express_sync(), which then fail.
  *
  * Threads. They run until they block or yield. All calls belong to the kernel thread that called
  * express_init(); in others they fail. No thread may switch inside a C++ catch block.

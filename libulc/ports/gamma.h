@@ -9,10 +9,10 @@
  *
  * Handlers. They run one at a time, each to its end, in the thread that called gamma_init(). They
  * interrupt it while it computes (SIGURG), but not inside gamma_atomic(). Inside the C library
- * they interrupt only sleeps (usleep(), poll() …), which then end early. No message enters the
- * buffer of a port until the handler of the previous one has returned. A handler may call every
- * function but gamma_wait(), gamma_sync(), gamma_init() and gamma_exit(), which then fail. In a
- * handler gamma_send() does not wait.
+ * they interrupt sleeps (usleep(), poll() …), which then end early, and a read() or accept() that
+ * blocks, which then goes on. No message enters the buffer of a port until the handler of the
+ * previous one has returned. A handler may call every function but gamma_wait(), gamma_sync(),
+ * gamma_init() and gamma_exit(), which then fail. In a handler gamma_send() does not wait.
  *
  * Threads. Any thread may call, but gamma_init() and gamma_exit() belong to one thread, and other
  * threads call between them only. Waits for different semaphores do not exclude each other. Once

@@ -54,7 +54,9 @@ int find_allocator(dl_phdr_info* object, std::size_t, void*) {
 struct Interrupted {
     std::uintptr_t at = 0;  ///< the next instruction
     std::uintptr_t result = 0;
+    std::uintptr_t call = 0;  ///< number of the system call, if at_system_call
     bool after_system_call = false;
+    bool at_system_call = false;  ///< the next instruction makes it, or makes it again
 };
 
 Interrupted interrupted(const void* where) {
@@ -64,29 +66,40 @@ Interrupted interrupted(const void* where) {
     constexpr unsigned char kSystemCall[] = {0x0f, 0x05};
     found.at = static_cast<std::uintptr_t>(registers.gregs[REG_RIP]);
     found.result = static_cast<std::uintptr_t>(registers.gregs[REG_RAX]);
+    found.call = found.result;
 #elif defined(__aarch64__)
     constexpr unsigned char kSystemCall[] = {0x01, 0x00, 0x00, 0xd4};
     found.at = static_cast<std::uintptr_t>(registers.pc);
     found.result = static_cast<std::uintptr_t>(registers.regs[0]);
+    found.call = static_cast<std::uintptr_t>(registers.regs[8]);
 #else
 #error "upcalls need the program counter of a signal's context"
 #endif
-    const bool in_code = found.at >= allocator.begin + sizeof kSystemCall;
-    found.after_system_call =
-        in_code && found.at < allocator.end &&
-        std::memcmp(reinterpret_cast<const void*>(found.at - sizeof kSystemCall), kSystemCall,
-                    sizeof kSystemCall) == 0;
+    const auto is_call = [&](std::uintptr_t at) {
+        return at >= allocator.begin && at + sizeof kSystemCall <= allocator.end &&
+               std::memcmp(reinterpret_cast<const void*>(at), kSystemCall, sizeof kSystemCall) == 0;
+    };
+    found.after_system_call = is_call(found.at - sizeof kSystemCall);
+    found.at_system_call = is_call(found.at);
     return found;
 }
 
+/// System calls that may wait without a time limit, and that the C library's malloc() never makes.
+constexpr long kWaits[] = {SYS_read,     SYS_readv,   SYS_pread64, SYS_write,  SYS_writev,
+                           SYS_recvfrom, SYS_recvmsg, SYS_sendto,  SYS_accept, SYS_accept4,
+                           SYS_connect,  SYS_wait4,   SYS_waitid,  SYS_flock};
+
 // SA_RESTART repeats all system calls but those that sleep: nanosleep, poll, select, waits with a
 // time limit. malloc() makes none of these, so a thread whose system call the signal has ended
-// holds no lock of it.
+// holds no lock of it. Nor does a thread that is about to repeat a read.
 bool was_in_allocator(const void* where) {
     const Interrupted found = interrupted(where);
     const bool has_slept =
         found.after_system_call && found.result == static_cast<std::uintptr_t>(-EINTR);
-    return found.at >= allocator.begin && found.at < allocator.end && !has_slept;
+    const bool waits =
+        found.at_system_call &&
+        std::ranges::find(kWaits, static_cast<long>(found.call)) != std::ranges::end(kWaits);
+    return found.at >= allocator.begin && found.at < allocator.end && !has_slept && !waits;
 }
 
 /// Holds the signal back while the thread's list changes.

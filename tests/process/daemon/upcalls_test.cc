@@ -5,11 +5,13 @@
 // not inside malloc. The death of the engine interrupts it too. The delays that it prints are no
 // claim, since they are the machine's: sim `upcall_time` tests the engine's part in virtual time,
 // and here the upcalls are counted.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <ulc_upcall.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -68,6 +70,7 @@ struct Seen {
     int error = ULC_OK;
     bool allocates = false;
     std::unique_ptr<char[]> kept;
+    int pipe_to_end = -1;  ///< gets a byte when all messages came
 };
 
 void take_and_answer(ulc_endpoint* ep, void* context) {
@@ -82,11 +85,13 @@ void take_and_answer(ulc_endpoint* ep, void* context) {
         seen.delays.push_back(now() - sent);
         const int error = ulc_send(ep, 0, 0, nullptr, 0, nullptr);
         if (error != ULC_OK) seen.error = error;
-        seen.messages.fetch_add(1, std::memory_order_relaxed);
+        if (seen.messages.fetch_add(1, std::memory_order_relaxed) + 1 == kRounds &&
+            seen.pipe_to_end >= 0 && write(seen.pipe_to_end, "", 1) != 1)
+            seen.error = ULC_ERR_SYSTEM;
     }
 }
 
-enum class Work : std::uint8_t { kComputes, kAllocates, kSleeps };
+enum class Work : std::uint8_t { kComputes, kAllocates, kSleeps, kReads };
 
 /// Signals of upcalls at this process: the library calls its handler after its own.
 std::atomic<unsigned> signals{0};
@@ -97,9 +102,13 @@ void count_signals() {
     sigaction(SIGURG, &counting, nullptr);
 }
 
-/// Works a little, without a call of libulc.
-std::uint64_t work_a_little(Work kind, std::uint64_t work) {
+/// Works a little, without a call of libulc. kReads: reads a byte, which comes at the end.
+std::uint64_t work_a_little(Work kind, std::uint64_t work, int pipe) {
     switch (kind) {
+        case Work::kReads: {
+            char byte = 0;
+            return work + (read(pipe, &byte, 1) == 1 ? 2U : 1U);  // 1: the read was ended
+        }
         case Work::kComputes:
             for (int n = 0; n < 1000; ++n)
                 work += work * 31 + static_cast<std::uint64_t>(n);
@@ -125,6 +134,9 @@ int compute(ulc_endpoint* ep, const char* how, Work kind = Work::kComputes) {
     Seen seen;
     seen.allocates = kind == Work::kAllocates;
     seen.delays.reserve(kRounds);
+    std::array<int, 2> pipe{-1, -1};
+    CLIENT_CHECK(pipe2(pipe.data(), O_CLOEXEC) == 0);
+    if (kind == Work::kReads) seen.pipe_to_end = pipe[1];
     count_signals();
     CLIENT_CHECK(ulc_promise(ep, 0) == ULC_ERR_INVALID);  // no handler yet
     CLIENT_CHECK(ulc_upcall(ep, take_and_answer, &seen) == ULC_OK);
@@ -138,7 +150,7 @@ int compute(ulc_endpoint* ep, const char* how, Work kind = Work::kComputes) {
     const std::int64_t give_up = now() + (kind == Work::kSleeps ? kSleepsMax : kLimit);
     std::uint64_t work = 0;
     while (seen.messages.load(std::memory_order_relaxed) < kRounds && now() < give_up)
-        work = work_a_little(kind, work);
+        work = work_a_little(kind, work, pipe[0]);
     CLIENT_CHECK(ulc_promise(ep, 1) == ULC_OK);
     CLIENT_CHECK(seen.messages.load() == kRounds && seen.error == ULC_OK && work != 1);
     // Upcalls are made for messages, and by no clock. A thread in malloc is interrupted again until
@@ -196,6 +208,17 @@ TEST(Upcalls, a_loop_that_sleeps_is_interrupted_in_its_sleep) {
     Process asks = run_child([&] { return ask(join(engines.socket('a'), 0, 2)); });
     EXPECT_EQ(asks.wait(), 0);
     EXPECT_EQ(sleeps.wait(), 0);
+}
+
+TEST(Upcalls, a_read_that_blocks_is_interrupted_and_goes_on) {
+    EnginePair engines;
+    Process reads = run_child(
+        [&] { return compute(join(engines.socket('b'), 1, 2), "reading", Work::kReads); });
+    Process asks = run_child([&] { return ask(join(engines.socket('a'), 0, 2)); });
+    const bool asked = asks.wait() == 0;
+    EXPECT_TRUE(asked);
+    if (!asked) reads.kill_now();
+    EXPECT_EQ(reads.wait(), 0);
 }
 
 TEST(Upcalls, an_embedded_engine_polls_and_interrupts_for_a_loop_too) {
