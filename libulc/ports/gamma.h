@@ -52,7 +52,8 @@ GAMMA_API extern unsigned char gamma_errno;
 
 /** Joins the process group and waits until all instances have come (barrier).
  * Under `ulc run` or another launcher the group is the launcher's job. num_nodes is then the number
- * of instances; ≤ 0, or more than the job has: all of it. It cannot be smaller.
+ * of instances; ≤ 0, or more than the job has: all of it. If it is smaller, the first num_nodes
+ * instances are the group, and the call fails in the others.
  * A process that was started alone becomes instance 0, and starts itself on other hosts by
  * `ulc run --hosts`. They are the first num_nodes - 1 hosts, without its own, of the file that
  * ULC_HOSTS names (/etc/gamma.conf); num_nodes ≤ 0, or more than there are hosts: all. It ends the

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 #include "base/fnv.h"
 #include "base/units.h"
@@ -94,16 +96,12 @@ bool Process::init(int num_nodes, int argc, char** argv) {
     }
     thread_ = pthread_self();
     node_ = ulc_rank(ep_);
-    nodes_ = ulc_size(ep_);
+    const int instances = ulc_size(ep_);
     const bool has_started = others_.instances() > 0;
+    nodes_ = has_started || num_nodes <= 0 ? instances : std::min(num_nodes, instances);
     par_pid_ = own_par_pid(has_started ? others_.job().c_str() : environment("ULC_JOB"));
     acknowledges_ = std::strstr(environment("ULC_PROFILE"), "detect") == nullptr;
-    const bool fits =
-        nodes_ <= GAMMA_NODES_MAX && (has_started || num_nodes <= 0 || num_nodes >= nodes_);
-    if (!fits)
-        std::fprintf(stderr,
-                     "gamma_init: the job has %d instances, not %d; start it with: ulc run -n %d\n",
-                     nodes_, num_nodes, std::min(num_nodes, GAMMA_NODES_MAX));
+    const bool fits = belongs(instances);
     own_.ep = ep_;
     own_.failed = &failed_;
     ulc_set_error_handler(ep_, Way::on_fault, &own_);
@@ -120,11 +118,37 @@ bool Process::init(int num_nodes, int argc, char** argv) {
     bool begun = has_groups && error == ULC_OK;
     if (begun) {
         const Call call(*this);
-        begun = wait_for_all();
+        begun = make_group(instances) && wait_for_all();
         if (!begun) complain("a member of the group left before all had come");
     }
     if (!begun) static_cast<void>(exit());
     return begun;
+}
+
+bool Process::belongs(int instances) const {
+    if (nodes_ > GAMMA_NODES_MAX) {
+        std::fprintf(stderr, "gamma_init: the job has %d instances, and a group at most %d\n",
+                     instances, GAMMA_NODES_MAX);
+    } else if (node_ >= nodes_) {
+        std::fprintf(stderr,
+                     "gamma_init: instance %d is not in the group of %d; start as many with: ulc "
+                     "run -n %d\n",
+                     node_, nodes_, nodes_);
+    }
+    return node_ < nodes_ && nodes_ <= GAMMA_NODES_MAX;
+}
+
+bool Process::make_group(int instances) {
+    if (nodes_ == instances || nodes_ == 1) return true;
+    std::vector<std::uint16_t> ranks(static_cast<std::size_t>(nodes_));
+    std::iota(ranks.begin(), ranks.end(), std::uint16_t{0});
+    ulc_request made;
+    ulc_status status;
+    const auto count = static_cast<std::uint16_t>(nodes_);
+    if (ulc_group_create(ep_, ranks.data(), count, &made) != ULC_OK) return false;
+    if (complete(ep_, made, &status) != ULC_OK) return false;
+    own_.all = status.group;
+    return true;
 }
 
 int Process::set_upcall(ulc_endpoint* ep) {
@@ -305,8 +329,8 @@ int Process::submit(Way& way, const Port& port, PortNumber number, const void* d
     for (;;) {
         const std::uint64_t tag = sent << kPortBits | port.to;
         const int error = port.node == BROADCAST
-                              ? ulc_multicastv(way.ep, ulc_world(way.ep), ULC_SUBSET_ALL, tag,
-                                               &piece, 1, flags, request)
+                              ? ulc_multicastv(way.ep, way.all != 0 ? way.all : ulc_world(way.ep),
+                                               ULC_SUBSET_ALL, tag, &piece, 1, flags, request)
                               : ulc_sendv(way.ep, rank, tag, &piece, 1, flags, request);
         if (error == ULC_OK) {
             ++sent;
@@ -328,11 +352,12 @@ bool Process::may_go_on(int waited) {
     return true;
 }
 
-int Process::complete(ulc_endpoint* ep, ulc_request& request) {
-    ulc_status status;
+int Process::complete(ulc_endpoint* ep, ulc_request& request, ulc_status* status) {
+    ulc_status own;
+    if (status == nullptr) status = &own;
     for (;;) {
         const std::uint32_t seen = changes_.load();
-        if (ulc_test(ep, &request, &status) == ULC_OK) return status.error;
+        if (ulc_test(ep, &request, status) == ULC_OK) return status->error;
         static_cast<void>(pause(seen));
         if (serial_ == 0) deliver();
     }

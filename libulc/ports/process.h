@@ -102,6 +102,10 @@ private:
 
     [[nodiscard]] int join(int num_nodes, int argc, char** argv);
     [[nodiscard]] int join_with_others();
+    /// True if this instance is one of the group's; else a sentence was printed.
+    [[nodiscard]] bool belongs(int instances) const;
+    /// Makes the group of the first nodes_ instances, if the job has more. False: a member is gone.
+    [[nodiscard]] bool make_group(int instances);
     /// True if this thread has the endpoint.
     [[nodiscard]] bool is_inside() const noexcept { return owner_.load() == pthread_self(); }
     void take_endpoint() noexcept;
@@ -128,7 +132,8 @@ private:
                              std::size_t length, ulc_request* request, unsigned flags);
     [[nodiscard]] bool send_by(Way& way, const Port& port, PortNumber number, const void* data,
                                std::size_t length, SendMode mode);
-    [[nodiscard]] int complete(ulc_endpoint* ep, ulc_request& request);
+    [[nodiscard]] int complete(ulc_endpoint* ep, ulc_request& request,
+                               ulc_status* status = nullptr);
     [[nodiscard]] bool may_go_on(int waited);
     [[nodiscard]] bool send_to_group(const Port& port, PortNumber number, const void* data,
                                      std::size_t length, SendMode mode);

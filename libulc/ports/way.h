@@ -16,6 +16,7 @@ namespace ulc::ports {
 struct Way {
     ulc_endpoint* ep = nullptr;
     std::uint16_t first_rank = 0;                   ///< rank of instance 0
+    ulc_group all = 0;                              ///< group of a broadcast; 0: the whole job
     std::bitset<GAMMA_PORTS>* failed = nullptr;     ///< ports whose sends have failed
     std::array<std::uint64_t, GAMMA_PORTS> sent{};  ///< messages by node, or BROADCAST
     SentTo sent_to;                                 ///< unicasts, by node
