@@ -10,6 +10,7 @@
 //   exchange hang         forms the job, reports it, then waits without end
 //   exchange outlive      the same for the last rank; the others wait for a message of it, and end
 //                         with 0 when they are notified that it died
+// EXCHANGE_THEN=COMMAND: a shell runs it in the middle of the traffic, before round kThen.
 #include <ulc.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ constexpr std::size_t kLengths[] = {0,    1,    40,   41,   1000, 1469,   1470,
                                     1478, 1479, 1486, 1487, 5000, 100'000};
 constexpr std::size_t kLongest = 100'000;
 constexpr unsigned kBurst = 12;
+constexpr unsigned kThen = 100;
 
 /// Messages of a round.
 struct Plan {
@@ -182,6 +184,8 @@ int main(int argc, char** argv) {
     const bool is_named = mode == "groups" || mode == "bursts";
     const auto rounds = static_cast<unsigned>(std::atoi(argc > 1 ? argv[is_named ? 2 : 1] : "100"));
     for (unsigned round = 0; round < rounds; ++round) {
+        const char* const then = round == kThen ? std::getenv("EXCHANGE_THEN") : nullptr;
+        if (then != nullptr && std::system(then) != 0) die("the command failed", ULC_ERR_SYSTEM);
         send_round(ep, plan, round);
         for (std::uint16_t from = 0; from < ulc_size(ep); ++from) {
             if (from != ulc_rank(ep)) receive_round(ep, plan, from, round);
