@@ -136,7 +136,8 @@ void LinkTable::fail_all(int error) noexcept {
 
 void LinkTable::check_invariants() const {
     ULC_CHECK(ending_.size() == places_.size());
-    for (std::uint16_t peer = 0; peer < places_.size(); ++peer) {
+    const auto peers = static_cast<std::uint16_t>(places_.size());
+    for (std::uint16_t peer = 0; peer < peers; ++peer) {
         ULC_CHECK(membership_.knows(peer) == (places_[peer] == Place::kThere));
         ULC_CHECK(ending_[peer] == nullptr || places_[peer] == Place::kEnding);
     }

@@ -195,7 +195,8 @@ unsigned Near::drain_all(bool* stalled) noexcept {
 void Near::check_invariants() const {
     std::size_t senders = 0;
     std::size_t receivers = 0;
-    for (std::uint16_t rank = 0; rank < peers_.size(); ++rank) {
+    const auto ranks = static_cast<std::uint16_t>(peers_.size());
+    for (std::uint16_t rank = 0; rank < ranks; ++rank) {
         const Peer& peer = peers_[rank];
         const bool unasked = std::ranges::count(unasked_, rank) == 1;
         ULC_CHECK(unasked == (peer.named == Named::kWanted));
