@@ -216,8 +216,9 @@ public:
         }
         if (length_at(at_) == kSkip) {
             if (offset(at_) == 0) return lost();  // no writer skips a whole ring
-            at_ += octets_ - offset(at_);
-            if (at_ >= tail_) return lost();  // a frame always follows
+            const std::uint64_t skipped = octets_ - offset(at_);
+            if (skipped >= tail_ - at_) return lost();  // a frame always follows
+            at_ += skipped;
         }
         length_ = length_at(at_);
         const std::uint64_t need = record_octets(length_);

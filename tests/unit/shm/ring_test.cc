@@ -201,6 +201,17 @@ TEST(BroadcastRing, a_ring_of_skips_does_not_hold_a_reader_up) {
     EXPECT_EQ(reader.next(), Got::kNothing);
 }
 
+TEST(BroadcastRing, a_skip_at_the_last_positions_does_not_lead_to_the_first_ones) {
+    Wire wire(1);
+    const std::uint64_t last = UINT64_MAX - kRing + 1;  // its last octet has the highest position
+    wire.head.tail.value = last + kCacheLine;
+    RingReader reader = wire.reader(0);
+    std::memcpy(&wire.ring[kCacheLine], &kSkip, sizeof kSkip);
+    wire.head.tail.value = last + 3 * kCacheLine;
+    EXPECT_EQ(reader.next(), Got::kBroken);
+    EXPECT_EQ(reader.next(), Got::kNothing);
+}
+
 TEST(BroadcastRing, random_octets_never_lead_a_reader_out_of_the_ring) {
     Prng random(11);
     for (int round = 0; round < 2000; ++round) {
