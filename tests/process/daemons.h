@@ -64,6 +64,12 @@ public:
     }
     [[nodiscard]] pid_t pid() const noexcept { return pid_; }
     void signal(int number) const { kill(pid_, number); }
+    /// Stops all its threads; returns when none runs. SIGCONT continues them.
+    [[nodiscard]] bool stop() const {
+        int status = 0;
+        signal(SIGSTOP);
+        return waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);
+    }
     /// Waits. Returns the exit code, or minus the signal.
     int wait() {
         int status = 0;

@@ -144,7 +144,8 @@ struct Lingering {
     int peer;
 };
 
-/// True if the engine's socket took the packet with the descriptor, which is closed here.
+/// True if the socket took the packet with the descriptor, which is closed here. No process may read
+/// the socket meanwhile, for the last close of the descriptor waits for its peer.
 bool pass(int connection, Lingering& lingering) {
     char octet = 0;
     iovec part{&octet, 1};
@@ -161,8 +162,8 @@ bool pass(int connection, Lingering& lingering) {
     std::memcpy(CMSG_DATA(header), &lingering.full, sizeof(int));
     const bool taken = sendmsg(connection, &message, MSG_NOSIGNAL) == 1;
     const int why = errno;
-    if (!taken) close(std::exchange(lingering.peer, -1));        // or this process would linger
-    std::thread([fd = lingering.full] { close(fd); }).detach();  // lingers if the engine was first
+    if (!taken) close(std::exchange(lingering.peer, -1));  // or the next line would wait
+    close(lingering.full);
     errno = why;
     return taken;
 }
@@ -183,6 +184,15 @@ struct Torture : testing::Test {
             return text_of(log).find("ulc-engine ready:") != std::string::npos;
         })) << text_of(log);
         measure_idle();
+    }
+    /// Passes a descriptor that the engine must close.
+    [[nodiscard]] bool pass_to_engine(int connection, Lingering& lingering) const {
+        EXPECT_TRUE(engine.stop());
+        const bool taken = pass(connection, lingering);
+        const int why = errno;
+        engine.signal(SIGCONT);
+        errno = why;
+        return taken;
     }
     static std::function<bool()> before(Kernel kernel) {
         return kernel == Kernel::kThis ? std::function<bool()>{} : pretend_old_kernel;
@@ -304,7 +314,7 @@ TEST_F(Torture, descriptors_that_linger_do_not_get_in) {
     start({"--allow-all"});
     const int connection = connect_to(socket);
     Lingering lingering;
-    EXPECT_FALSE(pass(connection, lingering));
+    EXPECT_FALSE(pass_to_engine(connection, lingering));
     EXPECT_EQ(errno, EPERM);
     close(connection);
     expect_within_bounds("descriptors refused");
@@ -316,20 +326,20 @@ TEST_F(Torture, descriptors_that_linger_delay_no_user_where_the_kernel_lets_them
     const int connection = connect_to(socket);
     std::vector<Lingering> all(8);
     // Read by the engine before its answer, behind its answer, and never.
-    EXPECT_TRUE(pass(connection, all[0]));
+    EXPECT_TRUE(pass_to_engine(connection, all[0]));
     const int offered = connect_to(socket);
     EXPECT_TRUE(say_hello(offered, hello()));
-    EXPECT_TRUE(pass(offered, all[1]));
+    EXPECT_TRUE(pass_to_engine(offered, all[1]));
     for (unsigned n = 2; n < all.size(); ++n) {
         const int closed = connect_to(socket);
-        EXPECT_TRUE(pass(closed, all[n]));
+        EXPECT_TRUE(pass_to_engine(closed, all[n]));
         close(closed);
     }
     expect_within_bounds("descriptors let in");
     EXPECT_NE(text_of(log).find("sends no descriptors"), std::string::npos);
     const int unread = connect_to(socket);
     Lingering last;
-    EXPECT_TRUE(pass(unread, last));
+    EXPECT_TRUE(pass_to_engine(unread, last));
     expect_quick_end();
     for (const Lingering& lingering : all)
         close(lingering.peer);
