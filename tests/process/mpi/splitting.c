@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Communicators that are made, used and freed by the thousand leave no memory in use. The heap may
  * grow while lists and tables reach their size, so CALLS communicators are made again and again,
- * until the last ones took at most BYTES of heap each at every rank. A leak never lets that happen.
+ * until each rank has seen an interval in which they took at most BYTES of heap each. A leak lets
+ * its rank see none.
  *   GLIBC_TUNABLES=glibc.malloc.tcache_count=0 mpirun -n N splitting [CALLS [BYTES]]
  * Without the variable the caches of each thread count as memory in use. */
+#include <float.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -43,6 +45,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const int calls = argc > 1 ? atoi(argv[1]) : 2000;
     const double most = argc > 2 ? atof(argv[2]) : 4; /* lists of the MPI */
+    double least = DBL_MAX;
     double worst = 0;
     size_t before = heap_bytes();
     for (int interval = 0; interval < kIntervals; ++interval) {
@@ -54,7 +57,8 @@ int main(int argc, char** argv) {
             fprintf(stderr, "rank %d: %zu bytes, then %zu: %.2f a communicator\n", rank, before,
                     after, each);
         before = after;
-        MPI_Allreduce(&each, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        if (each < least) least = each;
+        MPI_Allreduce(&least, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         if (worst <= most) return finish();
     }
     CHECK(worst <= most, "%.2f bytes a communicator, %d times", worst, kIntervals);
