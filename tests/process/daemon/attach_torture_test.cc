@@ -144,8 +144,8 @@ struct Lingering {
     int peer;
 };
 
-/// True if the socket took the packet with the descriptor, which is closed here. No process may read
-/// the socket meanwhile, for the last close of the descriptor waits for its peer.
+/// True if the socket took the packet with the descriptor, which is closed here. No process may
+/// read the socket meanwhile, for the last close of the descriptor waits for its peer.
 bool pass(int connection, Lingering& lingering) {
     char octet = 0;
     iovec part{&octet, 1};
