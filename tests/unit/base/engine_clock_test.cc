@@ -70,6 +70,19 @@ TEST(EngineClock, jumps_once_where_two_threads_see_the_counter_go_backwards) {
     EXPECT_EQ(time_of(clock, 3 * kSecond), 6 * kSecond);
 }
 
+TEST(EngineClock, knows_suspensions_where_its_thread_loses_the_processor) {
+    Nanos now = kSecond;
+    unsigned readings = 0;
+    const auto read = [&](clockid_t clock) {
+        ++readings;
+        // A second passes behind the first reading, then behind the fifth.
+        now += readings == 2 || readings == 6 ? kSecond : 100;
+        return clock == CLOCK_BOOTTIME ? now + 3 * kSecond : now;
+    };
+    EXPECT_NEAR(static_cast<double>(EngineClock::suspended(read)), 3e9, 1e3);
+    EXPECT_EQ(readings, 9U) << "of three tries the third counts";
+}
+
 /// A clock without a counter, a wall clock, and the time for which the machine was suspended.
 class Suspends : public testing::Test {
 protected:
