@@ -127,7 +127,11 @@ std::string Node::addresses() const {
 }
 
 bool Node::meet(std::string_view addresses) {
-    return std::ranges::all_of(ports_, [&](OpenPort& port) { return port.wire->meet(addresses); });
+    std::vector<udp::Address> nodes;
+    if (!udp::read_addresses(addresses, nodes)) return false;
+    for (OpenPort& port : ports_)
+        port.wire->meet(nodes);
+    return true;
 }
 
 bool Node::add_secret(std::span<const std::uint8_t, 16> nonce) noexcept {

@@ -66,7 +66,7 @@ public:
     /// Returns where engines of other nodes can ask for this one, "10.0.0.5:4001,…"; empty if its
     /// wires find nodes themselves. Asks the kernel.
     [[nodiscard]] std::string addresses() const;
-    /// Asks for nodes where addresses() of another engine says. False: a wire cannot read them.
+    /// Asks for nodes where addresses() of another engine says. False: they are unreadable.
     /// Engine thread.
     [[nodiscard]] bool meet(std::string_view addresses);
     /// Lets sealed wires reach those that know the nonce of a job. False: they have too many.

@@ -3,7 +3,6 @@
 #include "ip/ip_socket.h"
 
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "main/wires/wire.h"
@@ -36,12 +35,7 @@ public:
     }
     void abandon() noexcept override { below_->abandon(); }
     [[nodiscard]] std::string addresses() const override { return port_->addresses(); }
-    [[nodiscard]] bool meet(std::string_view addresses) override {
-        std::vector<udp::Address> read;
-        if (!udp::read_addresses(addresses, read)) return false;
-        port_->meet(read);
-        return true;
-    }
+    void meet(std::span<const udp::Address> nodes) override { port_->meet(nodes); }
     [[nodiscard]] bool add_secret(std::span<const std::uint8_t, 16> nonce) noexcept override {
         return port_->add_secret(seal::secret_of_nonce(nonce));
     }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ports on a UDP socket. Engines exchange their addresses, and datagrams may be sealed.
-#include <vector>
-
 #include "main/wires/wire.h"
 #include "seal/keys.h"
 #include "udp/udp_port.h"
@@ -15,12 +13,7 @@ public:
     [[nodiscard]] const Port& table() const noexcept override { return port_->port(); }
     [[nodiscard]] std::string name() const override { return port_->name(); }
     [[nodiscard]] std::string addresses() const override { return port_->addresses(); }
-    [[nodiscard]] bool meet(std::string_view addresses) override {
-        std::vector<udp::Address> read;
-        if (!udp::read_addresses(addresses, read)) return false;
-        port_->meet(read);
-        return true;
-    }
+    void meet(std::span<const udp::Address> nodes) override { port_->meet(nodes); }
     [[nodiscard]] bool add_secret(std::span<const std::uint8_t, 16> nonce) noexcept override {
         return port_->add_secret(seal::secret_of_nonce(nonce));
     }

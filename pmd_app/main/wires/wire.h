@@ -40,7 +40,7 @@ public:
 
     // A wire that does not find other nodes itself, or whose frames are sealed (Node).
     [[nodiscard]] virtual std::string addresses() const { return {}; }
-    [[nodiscard]] virtual bool meet(std::string_view) { return true; }
+    virtual void meet(std::span<const udp::Address>) {}
     [[nodiscard]] virtual bool add_secret(std::span<const std::uint8_t, 16>) noexcept {
         return true;
     }
