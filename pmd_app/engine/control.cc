@@ -131,10 +131,8 @@ void on_excluded(Core& core, Endpoint& endpoint, const JobEvent& event, Nanos no
 /// Returns what the port knows of nodes that did not come.
 std::string silence_of(const Net& net, Err error) {
     if (error != Err::kTimeout || net.port.unanswered == nullptr) return {};
-    const std::string where = net.port.unanswered(net.port.context);
-    if (where.empty()) return {};
-    return "; no engine answers at " + where +
-           ": see that one runs there and that no firewall drops UDP";
+    const std::string why = net.port.unanswered(net.port.context);
+    return why.empty() ? why : "; " + why;
 }
 
 void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {

@@ -188,8 +188,8 @@ struct Port {
     /// now on. The addresses of other nodes are forgotten. To be called when nothing uses the old
     /// one any more. Set if `interface` is.
     Mac (*take_address)(void* context) = nullptr;
-    /// Names the addresses, from the port's options, at which no node answers; "": none. The entry
-    /// is empty where nodes have no addresses but their MACs.
+    /// Says as a clause which nodes do not answer or are not understood, and the advice; "": it
+    /// knows of none. Optional.
     std::string (*unanswered)(void* context) = nullptr;
     /// Returns how often a link was found silent though its device said that it was up
     /// (docs/protocol/NODES.md N-38). The entry is empty where there is one link.

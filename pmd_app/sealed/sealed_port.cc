@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "wire/mac_text.h"
 
 namespace ulc::sealed {
 namespace {
@@ -142,6 +143,9 @@ void SealedPort::fill_table() {
         const bool asks = self.below_.missed != nullptr;
         return self.no_frame_ + (asks ? self.below_.missed(self.below_.context) : 0);
     };
+    port_.unanswered = [](void* context) {
+        return static_cast<const SealedPort*>(context)->words_of_strangers();
+    };
     port_.drops = [](void* context) {
         const auto& self = *static_cast<const SealedPort*>(context);
         PortDrops drops = self.drops_;
@@ -221,6 +225,13 @@ void SealedPort::know_sender(const Mac& from) noexcept {
     from_ = from;
     name_ = peers_.name_of(address_of(from));
     keys_ = name_ == Mac{} ? nullptr : peers_.keys_of(address_of(from));
+}
+
+/// Names a node that is there and has no key of this one, as any station may pretend (I-17).
+std::string SealedPort::words_of_strangers() const {
+    if (stranger_ == Mac{} || peers_.name_of(address_of(stranger_)) != Mac{}) return {};
+    return "the engine at " + text_of(stranger_) +
+           " has another key, or is open: give all engines of the segment one --seal";
 }
 
 // ---- sending ------------------------------------------------------------------------------------
@@ -363,7 +374,9 @@ std::span<const std::byte> SealedPort::sealed_in(const Segment& frame) {
     }
     const auto kind = static_cast<Kind>(body[0]);
     if (kind == Kind::kSealedHello || kind == Kind::kSealedWelcome) {
+        const std::uint64_t unsealed = peers_.counts().unsealed;
         peers_.on_datagram(address_of(from), body, options_.clock());
+        if (peers_.counts().unsealed != unsealed) stranger_ = from;
         know_sender(from);
         answer();
         return {};
@@ -371,6 +384,7 @@ std::span<const std::byte> SealedPort::sealed_in(const Segment& frame) {
     if (from != from_) know_sender(from);
     if (kind != Kind::kSealed && kind != Kind::kSealedForAll) {
         ++drops_.unsealed;
+        stranger_ = from;
     } else if (keys_ == nullptr) {
         ++drops_.wrong_source;
     } else if (body.size() > frame_max_ - kEthernetOctets + kAround) {

@@ -80,6 +80,7 @@ private:
     [[nodiscard]] Segment* pass_on(const Segment& foreign);
     [[nodiscard]] Segment* new_segment();
     void know_sender(const Mac& from) noexcept;
+    [[nodiscard]] std::string words_of_strangers() const;
 
     void look();
     void answer();
@@ -101,6 +102,7 @@ private:
     Mac from_;                               ///< sender of the last frame, its name and its keys
     Mac name_;
     seal::PeerKeys* keys_ = nullptr;
+    Mac stranger_;                ///< sender of the last frame that was not sealed as this net is
     std::int64_t failed_at_ = 0;  ///< the millisecond of the last wrong seal
     Nanos next_call_ = 0;
     Nanos call_wait_ = kCallFirst;

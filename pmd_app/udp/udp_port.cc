@@ -154,8 +154,11 @@ void UdpPort::fill_table(const PortOptions& options) {
         const auto& self = *static_cast<const UdpPort*>(context);
         return self.socket_->overruns() + self.no_frame_;
     };
-    port_.unanswered = [](void* context) {
-        return static_cast<const UdpPort*>(context)->peers_.unanswered();
+    port_.unanswered = [](void* context) -> std::string {
+        const std::string where = static_cast<const UdpPort*>(context)->peers_.unanswered();
+        if (where.empty()) return {};
+        return "no engine answers at " + where +
+               ": see that one runs there and that no firewall drops UDP";
     };
     port_.costs = [](void* context) {
         const auto& self = *static_cast<const UdpPort*>(context);

@@ -118,14 +118,15 @@ TEST_F(EngineTexts, name_all_profiles) {
     EXPECT_EQ(text, "known: " + urtp::policy_words());
 }
 
-TEST_F(EngineTexts, name_addresses_at_which_no_engine_answers) {
+TEST_F(EngineTexts, say_what_the_port_knows_of_nodes_that_do_not_answer) {
     join("", 2, kMillisecond);
     ASSERT_EQ(failure(), Err::kTimeout);
     EXPECT_EQ(text.find("answers"), std::string::npos) << text;
-    wire_.unanswered = "10.0.0.8:4001";
+    wire_.unanswered = "no engine answers at 10.0.0.8:4001: see there";
     join("", 2, kMillisecond);
     ASSERT_EQ(failure(), Err::kTimeout);
-    EXPECT_NE(text.find("; no engine answers at 10.0.0.8:4001: "), std::string::npos) << text;
+    EXPECT_NE(text.find("; no engine answers at 10.0.0.8:4001: see there"), std::string::npos)
+        << text;
 }
 
 TEST_F(EngineTexts, name_the_limit_of_links) {

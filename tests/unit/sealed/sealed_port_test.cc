@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "wire/header.h"
+#include "wire/mac_text.h"
 
 namespace ulc::sealed {
 namespace {
@@ -174,6 +175,7 @@ protected:
         return false;
     }
     static PortDrops drops(const Station& at) { return at.port().drops(at.port().context); }
+    static std::string words(const Station& at) { return at.port().unanswered(at.port().context); }
     static std::string payload(const Bytes& frame) {
         return {reinterpret_cast<const char*>(frame.data()) + 14, frame.size() - 14};
     }
@@ -271,6 +273,9 @@ TEST_F(Sealed, a_node_with_another_key_gets_and_gives_nothing) {
     Station& b = add(other_key_);
     meet();
     EXPECT_GT(drops(a).unsealed, 0U) << "its questions prove another secret";
+    EXPECT_EQ(words(a),
+              "the engine at " + text_of(b.mac) +
+                  " has another key, or is open: give all engines of the segment one --seal");
     const std::uint64_t before = drops(a).unsendable;
     ASSERT_TRUE(send(a, b.port().info.mac, 100));
     EXPECT_EQ(drops(a).unsendable, before + 1) << "no node of that name was found";
@@ -315,6 +320,12 @@ TEST_F(Sealed, repeated_changed_redirected_and_open_frames_are_dropped) {
     give(b, open);
     EXPECT_TRUE(take(b).empty());
     EXPECT_EQ(drops(b).unsealed, ++counted);
+    EXPECT_EQ(words(b), "") << "any station can send as a node whose key is known";
+    open[11] = std::byte{98};
+    give(b, open);
+    EXPECT_TRUE(take(b).empty());
+    EXPECT_EQ(drops(b).unsealed, ++counted);
+    EXPECT_NE(words(b).find(":62 has another key, or is open"), std::string::npos) << words(b);
     std::memcpy(&open[6], &b.mac, 6);
     give(b, open);
     EXPECT_TRUE(take(b).empty());
