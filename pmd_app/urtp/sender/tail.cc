@@ -47,7 +47,9 @@ bool Sender::is_dead(Session& session, Nanos now) noexcept {
 }
 
 Nanos Sender::deadline(const TxStream& tx, Nanos now) noexcept {
-    return tx.repairs > 0 || tx.group != nullptr ? now : tx.probe_at;
+    // A packet may wait for the pacer, and the stream does not know.
+    const bool is_paced = tx.pacer.gap() > 0;
+    return tx.repairs > 0 || is_paced || tx.group != nullptr ? now : tx.probe_at;
 }
 
 bool Sender::on_timer(TxStream& tx, Nanos now) noexcept {

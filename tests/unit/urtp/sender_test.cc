@@ -58,6 +58,20 @@ TEST(UrtpSender, retains_packets_until_they_are_acknowledged) {
     parts.check();
 }
 
+TEST(UrtpSender, keeps_the_time_at_which_a_paced_packet_may_go) {
+    Parts parts(2);
+    TxStream& tx = parts.sender.begin(parts.open(1));
+    tx.pacer.set_gap(kMicrosecond, parts.now);
+    while (parts.commit(tx, "p") == Admission::kYes)
+        EXPECT_TRUE(parts.drop(parts.sender.next_new(parts.now)));
+    const Nanos at = tx.pacer.next();
+    EXPECT_EQ(tx.timer.due, at);
+    ASSERT_GT(tx.probe_at, at);
+    EXPECT_EQ(Sender::deadline(tx, at), at) << "the packet that was refused waits for it";
+    tx.pacer.set_gap(0, at);
+    EXPECT_EQ(Sender::deadline(tx, at), tx.probe_at);
+}
+
 // S-5
 TEST(UrtpSender, admits_no_more_than_the_receivers_credit) {
     Parts parts(2);
