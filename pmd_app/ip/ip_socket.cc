@@ -247,14 +247,16 @@ void IpSocket::send_questions() noexcept {
 /// Sends ARP. It is asked again if it is lost, so nothing waits for space.
 void IpSocket::send_arp(std::uint16_t operation, const Mac& to, const Mac& target,
                         Ipv4 target_ip) noexcept {
-    Segment* segment = below_.pool.get();
-    if (segment == nullptr) {
-        drop(Reason::kNoFrame);
-        return;
-    }
+    Segment* const segment = below_.pool.get();
+    if (segment == nullptr) return drop(Reason::kNoFrame);
     const std::size_t link = put_link(segment->frame, station_, to, kTypeArp);
     put_arp(segment->frame + link, station_, operation, target, target_ip);
-    segment->length = static_cast<std::uint32_t>(link + sizeof(ArpBody));
+    send_now(segment, link + sizeof(ArpBody));
+}
+
+/// Sends a frame of that length, or drops it.
+void IpSocket::send_now(Segment* segment, std::size_t octets) noexcept {
+    segment->length = static_cast<std::uint32_t>(octets);
     if (below_.tx(below_.context, &segment, 1) == 1) return;
     below_.pool.drop(segment);
     drop(Reason::kNoFrame);
@@ -296,22 +298,45 @@ bool IpSocket::receive(udp::Arrived& out) noexcept {
 /// Reads a frame. False: it holds no datagram for this socket.
 bool IpSocket::read(const Segment& frame, udp::Arrived& out) noexcept {
     LinkBody body;
+    Packet packet;
     Reason reason = read_link({frame.frame, frame.length}, station_, body);
-    if (reason == Reason::kNone && body.type == kTypeIpv4) {
+    if (reason == Reason::kNone && body.type == kTypeArp) {
+        take_arp(body.octets);
+        return false;
+    }
+    if (reason == Reason::kNone && body.type != kTypeIpv4) reason = Reason::kOtherProtocol;
+    if (reason == Reason::kNone) reason = read_packet(body.octets, station_, packet);
+    if (reason == Reason::kNone && packet.protocol == kIcmp) {
+        Mac from;
+        std::memcpy(&from, frame.frame + sizeof from, sizeof from);
+        reason = answer_echo(packet, from);
+    } else if (reason == Reason::kNone) {
         Datagram datagram;
-        reason = read_datagram(body.octets, station_, datagram);
+        reason = read_datagram(packet, station_, datagram);
         if (reason == Reason::kNone) {
             give(datagram.from, datagram.from_port, datagram.octets, out);
             return true;
         }
-    } else if (reason == Reason::kNone && body.type == kTypeArp) {
-        take_arp(body.octets);
-        return false;
-    } else if (reason == Reason::kNone) {
-        reason = Reason::kOtherProtocol;
     }
-    drop(reason);
+    if (reason != Reason::kNone) drop(reason);
     return false;
+}
+
+/// Answers a ping. The reply goes back to the station that sent the frame, so that a ping, whose
+/// source address proves nothing, adds no entry to the table of ARP.
+Reason IpSocket::answer_echo(const Packet& request, const Mac& from) noexcept {
+    if (const Reason reason = check_echo(request); reason != Reason::kNone) return reason;
+    const std::size_t octets = sizeof(Ipv4Header) + request.octets.size();
+    if (octets > packet_octets_) return Reason::kTooLong;
+    const Nanos now = clock_();
+    if (now < next_echo_) return Reason::kTooManyEchoes;
+    Segment* const segment = below_.pool.get();
+    if (segment == nullptr) return Reason::kNoFrame;
+    next_echo_ = now + kEchoApart;
+    const std::size_t link = put_link(segment->frame, station_, from, kTypeIpv4);
+    put_echo_reply(segment->frame + link, station_, request);
+    send_now(segment, link + octets);
+    return Reason::kNone;
 }
 
 void IpSocket::give(Ipv4 from, std::uint16_t port, std::span<const std::byte> octets,

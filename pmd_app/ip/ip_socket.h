@@ -6,7 +6,7 @@
 //                                                       └ asked: unresolved_, until the reply
 //   UdpPort ◀── receive() ── checked, in the port's frame ◀── port ──▶ ARP: answered here
 //
-// A frame that came is checked, counted by reason and dropped. Nothing is answered but ARP.
+// A frame that came is checked, counted by reason and dropped. ARP and pings alone are answered.
 // Invariant: to_send_ takes a message only while it holds less than kBurst frames, so that it has
 // space for a message and for all of unresolved_. Engine thread only.
 #pragma once
@@ -42,6 +42,7 @@ class IpSocket final : public udp::DatagramSocket {
 public:
     static constexpr std::size_t kBurst = 64;
     static constexpr std::size_t kUnresolvedMax = 64;  ///< frames that wait for ARP
+    static constexpr Nanos kEchoApart = kMillisecond;  ///< between answers to pings
 
     /// below: one link that passes frames of all types, and that outlives this. Errors: kInvalid
     /// (an MTU too small for UDP).
@@ -89,8 +90,10 @@ private:
     void send_questions() noexcept;
     void send_arp(std::uint16_t operation, const Mac& to, const Mac& target,
                   Ipv4 target_ip) noexcept;
+    void send_now(Segment* segment, std::size_t octets) noexcept;
 
     [[nodiscard]] bool read(const Segment& frame, udp::Arrived& out) noexcept;
+    [[nodiscard]] Reason answer_echo(const Packet& request, const Mac& from) noexcept;
     void take_arp(std::span<const std::byte> body);
     void give(Ipv4 from, std::uint16_t port, std::span<const std::byte> octets,
               udp::Arrived& out) noexcept;
@@ -104,6 +107,7 @@ private:
     std::uint16_t packet_octets_;
     ArpTable neighbours_;
     bool was_up_ = false;
+    Nanos next_echo_ = 0;  ///< pings are answered again
 
     FixedVector<Segment*, 2 * kBurst + kUnresolvedMax> to_send_;
     FixedVector<Unresolved, kUnresolvedMax> unresolved_;

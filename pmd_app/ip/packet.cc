@@ -23,6 +23,24 @@ struct Pseudo {
 };
 static_assert(sizeof(Pseudo) == 12);
 
+/// Writes an IPv4 header in front of that many octets. A packet that must not be cut needs no
+/// number (RFC 6864).
+void put_ipv4(std::byte* packet, const Station& station, Ipv4 to, std::uint8_t protocol,
+              std::size_t octets) noexcept {
+    Ipv4Header header{.version_words = kVersion << 4U | sizeof(Ipv4Header) / sizeof(std::uint32_t),
+                      .service = 0,
+                      .octets = static_cast<std::uint16_t>(sizeof header + octets),
+                      .id = 0,
+                      .fragment = kDontFragment,
+                      .hops = kHops,
+                      .protocol = protocol,
+                      .checksum = 0,
+                      .source = station.address,
+                      .destination = to};
+    header.checksum = checksum_of(std::as_bytes(std::span(&header, 1)));
+    std::memcpy(packet, &header, sizeof header);
+}
+
 }  // namespace
 
 const char* text_of(Reason reason) noexcept {
@@ -38,6 +56,7 @@ const char* text_of(Reason reason) noexcept {
         "with a wrong source address",
         "of wrong ARP",
         "of ARP that was not asked for",
+        "of pings above those that are answered",
         "of another node with this IP address",
         "longer than the MTU",
         "without a route",
@@ -104,39 +123,52 @@ Reason read_link(std::span<const std::byte> frame, const Station& station, LinkB
     return Reason::kNone;
 }
 
-Reason read_datagram(std::span<const std::byte> packet, const Station& station,
-                     Datagram& out) noexcept {
+Reason read_packet(std::span<const std::byte> octets, const Station& station,
+                   Packet& out) noexcept {
     Ipv4Header header;
-    if (packet.size() < sizeof header) return Reason::kShort;
-    std::memcpy(&header, packet.data(), sizeof header);
+    if (octets.size() < sizeof header) return Reason::kShort;
+    std::memcpy(&header, octets.data(), sizeof header);
     const std::size_t header_octets = (header.version_words & 0x0fU) * sizeof(std::uint32_t);
     if (header.version_words >> 4U != kVersion || header_octets < sizeof header ||
         header.octets < header_octets)
         return Reason::kBadHeader;
 #ifndef ULC_PLANTED_BUG  // the fuzzer must find what this line prevents (tests/fuzz/)
-    if (header.octets > packet.size()) return Reason::kShort;
+    if (header.octets > octets.size()) return Reason::kShort;
 #endif
-    if (sum_of(packet.first(header_octets)) != UINT16_MAX) return Reason::kBadChecksum;
+    if (sum_of(octets.first(header_octets)) != UINT16_MAX) return Reason::kBadChecksum;
     if (header.destination != station.address) return Reason::kOtherStation;
     if ((header.fragment & kIsFragment) != 0) return Reason::kFragment;
-    if (header.protocol != kUdp) return Reason::kOtherProtocol;
     if (!station.may_be_node(header.source) || header.source == station.address)
         return Reason::kBadSource;
-    const std::span<const std::byte> body =
-        packet.subspan(header_octets, header.octets - header_octets);
+    out = {header.source, header.protocol,
+           octets.subspan(header_octets, header.octets - header_octets)};
+    return Reason::kNone;
+}
+
+Reason read_datagram(const Packet& packet, const Station& station, Datagram& out) noexcept {
+    if (packet.protocol != kUdp) return Reason::kOtherProtocol;
     UdpHeader udp;
-    if (body.size() < sizeof udp) return Reason::kShort;
-    std::memcpy(&udp, body.data(), sizeof udp);
-    if (udp.octets < sizeof udp || udp.octets > body.size()) return Reason::kBadHeader;
+    if (packet.octets.size() < sizeof udp) return Reason::kShort;
+    std::memcpy(&udp, packet.octets.data(), sizeof udp);
+    if (udp.octets < sizeof udp || udp.octets > packet.octets.size()) return Reason::kBadHeader;
+    const std::span<const std::byte> body = packet.octets.first(udp.octets);
     if (udp.destination != station.port) return Reason::kOtherStation;
     if (udp.source == 0) return Reason::kBadSource;
     if (udp.checksum != 0) {
-        const std::uint16_t pseudo = pseudo_sum(header.source, header.destination, udp.octets);
-        if (udp.checksum != pseudo && sum_of(body.first(udp.octets), pseudo) != UINT16_MAX)
+        const std::uint16_t pseudo = pseudo_sum(packet.from, station.address, udp.octets);
+        if (udp.checksum != pseudo && sum_of(body, pseudo) != UINT16_MAX)
             return Reason::kBadChecksum;
     }
-    out = {header.source, udp.source, body.first(udp.octets).subspan(sizeof udp)};
+    out = {packet.from, udp.source, body.subspan(sizeof udp)};
     return Reason::kNone;
+}
+
+Reason check_echo(const Packet& packet) noexcept {
+    EchoHeader echo;
+    if (packet.octets.size() < sizeof echo) return Reason::kShort;
+    std::memcpy(&echo, packet.octets.data(), sizeof echo);
+    if (echo.type != kEchoRequest || echo.code != 0) return Reason::kOtherProtocol;
+    return sum_of(packet.octets) == UINT16_MAX ? Reason::kNone : Reason::kBadChecksum;
 }
 
 Reason read_arp(std::span<const std::byte> body, const Station& station, ArpBody& out) noexcept {
@@ -173,24 +205,24 @@ std::size_t put_link(std::byte* frame, const Station& station, const Mac& to,
 
 void put_datagram(std::byte* packet, const Station& station, Ipv4 to, std::uint16_t to_port,
                   std::size_t octets) noexcept {
-    const auto udp_octets = static_cast<std::uint16_t>(sizeof(UdpHeader) + octets);
-    const auto ip_octets = static_cast<std::uint16_t>(sizeof(Ipv4Header) + udp_octets);
-    // A packet that must not be cut needs no number (RFC 6864).
-    Ipv4Header header{.version_words = kVersion << 4U | sizeof(Ipv4Header) / sizeof(std::uint32_t),
-                      .service = 0,
-                      .octets = ip_octets,
-                      .id = 0,
-                      .fragment = kDontFragment,
-                      .hops = kHops,
-                      .protocol = kUdp,
-                      .checksum = 0,
-                      .source = station.address,
-                      .destination = to};
-    header.checksum = checksum_of(std::as_bytes(std::span(&header, 1)));
+    const std::size_t udp_octets = sizeof(UdpHeader) + octets;
+    put_ipv4(packet, station, to, kUdp, udp_octets);
     // Without a checksum of UDP (RFC 768): the frame has one of Ethernet, and a seal has a tag.
-    const UdpHeader udp{station.port, to_port, udp_octets, 0};
-    std::memcpy(packet, &header, sizeof header);
-    std::memcpy(packet + sizeof header, &udp, sizeof udp);
+    const UdpHeader udp{station.port, to_port, static_cast<std::uint16_t>(udp_octets), 0};
+    std::memcpy(packet + sizeof(Ipv4Header), &udp, sizeof udp);
+}
+
+void put_echo_reply(std::byte* packet, const Station& station, const Packet& request) noexcept {
+    put_ipv4(packet, station, request.from, kIcmp, request.octets.size());
+    std::byte* const body = packet + sizeof(Ipv4Header);
+    std::memcpy(body, request.octets.data(), request.octets.size());
+    EchoHeader echo;
+    std::memcpy(&echo, body, sizeof echo);
+    echo.type = kEchoReply;
+    echo.checksum = 0;
+    std::memcpy(body, &echo, sizeof echo);
+    echo.checksum = checksum_of({body, request.octets.size()});
+    std::memcpy(body, &echo, sizeof echo);
 }
 
 void put_arp(std::byte* body, const Station& station, std::uint16_t operation, const Mac& target,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ethernet frames with ARP, or with UDP over IPv4, byte by byte (RFC 826, 791, 768, IEEE 802.1Q).
+// Ethernet frames with ARP, or with UDP or ICMP echoes over IPv4, byte by byte (RFC 826, 791, 768,
+// 792, IEEE 802.1Q).
 // A frame that came is a claim: a reader returns the reason why it is dropped, and asserts nothing.
 // Sans-IO. Used by ip_socket.h.
 //
@@ -66,6 +67,19 @@ struct UdpHeader {
 };
 static_assert(sizeof(UdpHeader) == 8);
 inline constexpr std::uint8_t kUdp = 17;
+
+struct EchoHeader {
+    std::uint8_t type;
+    std::uint8_t code;
+    std::uint16_t checksum;  ///< sums all octets behind the IPv4 header
+    Be16 id;
+    Be16 number;
+};
+static_assert(sizeof(EchoHeader) == 8);
+inline constexpr std::uint8_t kIcmp = 1;
+inline constexpr std::uint8_t kEchoReply = 0;
+inline constexpr std::uint8_t kEchoRequest = 8;
+
 inline constexpr std::size_t kAroundOctets = sizeof(Ipv4Header) + sizeof(UdpHeader);
 
 /// Reason for which a frame is dropped. text_of() has a word for each.
@@ -73,14 +87,15 @@ enum class Reason : std::uint8_t {
     kNone,
     kShort,           ///< it ends inside its headers, or before the length that they say
     kOtherVlan,       ///< it has the tag of another VLAN
-    kOtherProtocol,   ///< neither ARP nor UDP over IPv4
+    kOtherProtocol,   ///< neither ARP nor, over IPv4, UDP or an echo request
     kBadHeader,       ///< an IPv4 header of another version, or with an impossible length
-    kBadChecksum,     ///< the IPv4 header or UDP has a wrong one
+    kBadChecksum,     ///< the IPv4 header, UDP or ICMP has a wrong one
     kFragment,        ///< a router cut the packet
     kOtherStation,    ///< for another IP address or port
     kBadSource,       ///< from an address that no single node has, or from the own one
     kBadArp,          ///< ARP of another form, or from an address that no single node has
     kUnaskedArp,      ///< an ARP reply without a question
+    kTooManyEchoes,   ///< an echo request above those that are answered
     kAddressInUse,    ///< ARP by which another node has the own IP address
     kTooLong,         ///< to send: longer than the MTU
     kNoRoute,         ///< to send: outside of the subnet without a gateway, or to no single node
@@ -136,6 +151,15 @@ struct LinkBody {
 [[nodiscard]] Reason read_link(std::span<const std::byte> frame, const Station& station,
                                LinkBody& out) noexcept;
 
+/// A packet for the station, behind its IPv4 header.
+struct Packet {
+    Ipv4 from = 0;
+    std::uint8_t protocol = 0;
+    std::span<const std::byte> octets;
+};
+[[nodiscard]] Reason read_packet(std::span<const std::byte> octets, const Station& station,
+                                 Packet& out) noexcept;
+
 struct Datagram {
     Ipv4 from = 0;
     std::uint16_t from_port = 0;
@@ -143,8 +167,10 @@ struct Datagram {
 };
 /// A UDP checksum that is the sum of the pseudo header alone is taken: the kernel of this machine
 /// left the rest to its device, so the datagram crossed no wire.
-[[nodiscard]] Reason read_datagram(std::span<const std::byte> packet, const Station& station,
+[[nodiscard]] Reason read_datagram(const Packet& packet, const Station& station,
                                    Datagram& out) noexcept;
+/// Returns kNone for a whole ICMP echo request.
+[[nodiscard]] Reason check_echo(const Packet& packet) noexcept;
 [[nodiscard]] Reason read_arp(std::span<const std::byte> body, const Station& station,
                               ArpBody& out) noexcept;
 
@@ -154,6 +180,9 @@ std::size_t put_link(std::byte* frame, const Station& station, const Mac& to,
 /// Writes the headers of IPv4 and UDP in front of a datagram of that length.
 void put_datagram(std::byte* packet, const Station& station, Ipv4 to, std::uint16_t to_port,
                   std::size_t octets) noexcept;
+/// Writes the reply to an echo request, with its IPv4 header, in sizeof(Ipv4Header) octets more
+/// than request.octets has.
+void put_echo_reply(std::byte* packet, const Station& station, const Packet& request) noexcept;
 /// Writes the body of ARP. target: Mac{} in a request.
 void put_arp(std::byte* body, const Station& station, std::uint16_t operation, const Mac& target,
              Ipv4 target_ip) noexcept;

@@ -4,8 +4,10 @@
 // says which, its arguments follow.
 //
 // Each octet that the socket gives lies in a frame that came. A frame goes to a MAC address only if
-// a reply to an open question named it. An address is asked for once a second at most, and no frame
-// is lost.
+// a reply to an open question named it, or answers the frame that came last, at most one of a
+// millisecond. An address is asked for once a second at most, and no frame is lost.
+#include <cstddef>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -90,12 +92,13 @@ public:
                 const auto octets = std::as_bytes(in.take(in.get<std::uint16_t>() % 700));
                 return arrive({octets.begin(), octets.end()});
             }
-            case 2: {  // a datagram, maybe changed
+            case 2: {  // a datagram or an echo request, maybe changed
                 const Station from{mac(op), node(op / 6), kPrefix, kPort, 0};
                 const std::size_t octets = in.octet();
                 Bytes frame(kLinkOctets + kAroundOctets + octets);
                 put_link(frame.data(), from, kMac, kTypeIpv4);
                 put_datagram(&frame[kLinkOctets], from, kOwn, kPort, octets);
+                if (octets % 16 == 15) make_echo(frame);
                 change(frame, in);
                 set_checksum(frame);
                 return arrive(frame);
@@ -124,6 +127,15 @@ private:
         if (what % 4 == 2) frame.resize(at);
         if (what % 4 == 3) frame.push_back(std::byte{in.octet()});
     }
+    /// Makes a datagram an echo request.
+    static void make_echo(Bytes& frame) {
+        const std::span body = std::span(frame).subspan(kLinkOctets + sizeof(Ipv4Header));
+        EchoHeader echo{kEchoRequest, 0, 0, 1, 2};
+        std::memcpy(body.data(), &echo, sizeof echo);
+        echo.checksum = checksum_of(body);
+        std::memcpy(body.data(), &echo, sizeof echo);
+        frame[kLinkOctets + offsetof(Ipv4Header, protocol)] = std::byte{kIcmp};
+    }
     /// Lets a header that was changed pass the check of its sum.
     static void set_checksum(Bytes& frame) {
         if (frame.size() < kLinkOctets + sizeof(Ipv4Header)) return;
@@ -136,6 +148,7 @@ private:
     void arrive(const Bytes& frame) {
         if (frame.empty()) return;
         note_reply(frame);
+        if (frame.size() >= kLinkOctets) std::memcpy(&last_from_, &frame[sizeof(Mac)], sizeof(Mac));
         come_.push_back(pool_.received(frame));
         udp::Arrived arrived;
         while (socket_->receive(arrived)) {
@@ -184,6 +197,11 @@ private:
             Mac to;
             std::memcpy(&to, frame->frame, sizeof to);
             const bool near = (header.destination ^ kOwn) >> 3U == 0;
+            if (header.protocol == kIcmp) {
+                ULC_CHECK(to == last_from_ && now >= next_echo_);
+                next_echo_ = now + kMillisecond;
+                return fuzz::HeapPool::release(frame);
+            }
             ULC_CHECK(named_[near ? Ipv4{header.destination} : kGateway].contains(to));
         }
         fuzz::HeapPool::release(frame);
@@ -212,6 +230,8 @@ private:
     std::map<Ipv4, Nanos> asked_;
     std::set<Ipv4> open_;  ///< asked, without a reply
     std::map<Ipv4, std::set<Mac>> named_;
+    Mac last_from_;
+    Nanos next_echo_ = 0;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -340,6 +341,45 @@ TEST_F(IpSockets, requests_for_other_addresses_are_not_answered_and_own_ones_are
     give(a, request);
     EXPECT_TRUE(take(a).empty());
     EXPECT_TRUE(wire_.empty());
+}
+
+// I-27
+TEST_F(IpSockets, a_ping_a_millisecond_is_answered_to_the_station_that_sent_it) {
+    Host& a = add();
+    const Mac router{{2, 9, 0, 0, 0, 9}};
+    const Station station{router, kFar, 24, 0, 0};
+    const auto ping = [&](std::size_t octets) {
+        Bytes frame(14 + 20 + octets);
+        (void)put_link(frame.data(), station, a.mac, kTypeIpv4);
+        Bytes body(octets);
+        put_echo_reply(&frame[14], station, {a.ip, kIcmp, body});
+        EchoHeader echo{kEchoRequest, 0, 0, 1, 2};
+        std::memcpy(body.data(), &echo, sizeof echo);
+        echo.checksum = checksum_of(body);
+        std::memcpy(body.data(), &echo, sizeof echo);
+        std::ranges::copy(body, frame.begin() + 34);
+        give(a, frame);
+        EXPECT_TRUE(take(a).empty());
+    };
+    ping(64);
+    ASSERT_EQ(wire_.size(), 1U);
+    EXPECT_EQ(destination(wire_[0]), router) << "and no question by ARP";
+    EXPECT_EQ(wire_[0].size(), 14U + 20 + 64);
+    Packet reply;
+    ASSERT_EQ(read_packet(std::span(wire_[0]).subspan(14), station, reply), Reason::kNone);
+    EXPECT_EQ(reply.from, a.ip);
+    EXPECT_EQ(reply.octets[0], std::byte{kEchoReply});
+    now += kMillisecond - 1;
+    ping(64);
+    EXPECT_EQ(wire_.size(), 1U);
+    EXPECT_EQ(a.socket->dropped(Reason::kTooManyEchoes), 1U);
+    now += 1;
+    ping(kMtu - 20);
+    EXPECT_EQ(wire_.size(), 2U);
+    now += kMillisecond;
+    ping(kMtu - 16);
+    EXPECT_EQ(wire_.size(), 2U) << "longer than the MTU, as joined ones are";
+    EXPECT_EQ(a.socket->dropped(Reason::kTooLong), 1U);
 }
 
 TEST_F(IpSockets, a_node_with_the_same_address_is_counted) {

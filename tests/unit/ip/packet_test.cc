@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checksums against published examples, and readers of Ethernet, ARP, IPv4 and UDP: a good frame is
-// read whole, and each wrong one is refused for its reason.
+// Checksums against published examples, and readers of Ethernet, ARP, IPv4, UDP and echo requests:
+// a good frame is read whole, and each wrong one is refused for its reason.
 #include "ip/packet.h"
 
 #include <gtest/gtest.h>
@@ -40,6 +40,12 @@ Bytes packet(std::size_t octets = 20, std::size_t filled = 0) {
     Bytes bytes(kAroundOctets + octets + filled, std::byte{'p'});
     put_datagram(bytes.data(), kSender, kOwn, kStation.port, octets);
     return bytes;
+}
+
+Reason read_datagram(std::span<const std::byte> octets, const Station& station, Datagram& out) {
+    Packet packet;
+    const Reason reason = read_packet(octets, station, packet);
+    return reason == Reason::kNone ? ip::read_datagram(packet, station, out) : reason;
 }
 
 void put16(Bytes& bytes, std::size_t at, unsigned value) {
@@ -186,6 +192,39 @@ TEST(IpPacket, each_octet_changed_is_read_within_the_packet) {
 }
 
 // I-24
+/// An echo request of that many octets, with its checksum.
+Bytes echo(std::size_t octets, std::uint8_t type = kEchoRequest, std::uint8_t code = 0) {
+    Bytes bytes(octets, std::byte{'e'});
+    EchoHeader header{type, code, 0, 1, 2};
+    std::memcpy(bytes.data(), &header, sizeof header);
+    header.checksum = checksum_of(bytes);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    return bytes;
+}
+
+TEST(IpPacket, a_reply_to_an_echo_has_what_was_sent) {
+    for (const std::size_t octets : {8U, 9U, 64U, 1480U}) {
+        const Bytes request = echo(octets);
+        Bytes bytes(sizeof(Ipv4Header) + octets);
+        ASSERT_EQ(check_echo({kOther, kIcmp, request}), Reason::kNone);
+        put_echo_reply(bytes.data(), kStation, {kOther, kIcmp, request});
+        Packet reply;
+        ASSERT_EQ(read_packet(bytes, kSender, reply), Reason::kNone);
+        EXPECT_EQ(reply.from, kOwn);
+        EXPECT_EQ(reply.protocol, kIcmp);
+        EXPECT_EQ(Bytes(reply.octets.begin(), reply.octets.end()), echo(octets, kEchoReply));
+    }
+}
+
+TEST(IpPacket, wrong_echoes_are_refused_each_for_its_reason) {
+    EXPECT_EQ(check_echo({kOther, kIcmp, echo(20, kEchoReply)}), Reason::kOtherProtocol);
+    EXPECT_EQ(check_echo({kOther, kIcmp, echo(20, kEchoRequest, 1)}), Reason::kOtherProtocol);
+    Bytes bytes = echo(20);
+    EXPECT_EQ(check_echo({kOther, kIcmp, std::span(bytes).first(7)}), Reason::kShort);
+    bytes.back() ^= std::byte{1};
+    EXPECT_EQ(check_echo({kOther, kIcmp, bytes}), Reason::kBadChecksum);
+}
+
 TEST(IpPacket, frames_of_another_vlan_are_refused) {
     Station tagged = kStation;
     tagged.vlan = 7;
