@@ -191,7 +191,6 @@ TEST(IpPacket, each_octet_changed_is_read_within_the_packet) {
         }
 }
 
-// I-24
 /// An echo request of that many octets, with its checksum.
 Bytes echo(std::size_t octets, std::uint8_t type = kEchoRequest, std::uint8_t code = 0) {
     Bytes bytes(octets, std::byte{'e'});
@@ -216,6 +215,7 @@ TEST(IpPacket, a_reply_to_an_echo_has_what_was_sent) {
     }
 }
 
+// I-27
 TEST(IpPacket, wrong_echoes_are_refused_each_for_its_reason) {
     EXPECT_EQ(check_echo({kOther, kIcmp, echo(20, kEchoReply)}), Reason::kOtherProtocol);
     EXPECT_EQ(check_echo({kOther, kIcmp, echo(20, kEchoRequest, 1)}), Reason::kOtherProtocol);
@@ -225,6 +225,7 @@ TEST(IpPacket, wrong_echoes_are_refused_each_for_its_reason) {
     EXPECT_EQ(check_echo({kOther, kIcmp, bytes}), Reason::kBadChecksum);
 }
 
+// I-24
 TEST(IpPacket, frames_of_another_vlan_are_refused) {
     Station tagged = kStation;
     tagged.vlan = 7;
