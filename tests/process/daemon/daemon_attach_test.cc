@@ -89,7 +89,7 @@ TEST_F(Daemon, no_engine_and_a_dead_ones_socket_are_told_apart) {
 
 TEST_F(Daemon, a_stopped_engine_is_named_at_once) {
     expect_alive();
-    engine.signal(SIGSTOP);
+    ASSERT_TRUE(engine.stop());
     ulc_endpoint* ep = nullptr;
     const auto before = std::chrono::steady_clock::now();
     EXPECT_EQ(ulc_open(socket.c_str(), &ep), ULC_ERR_TIMEOUT);
