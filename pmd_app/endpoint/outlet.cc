@@ -230,8 +230,9 @@ void Outlet::leave_place(Source& source) noexcept {
     --places_;
 }
 
-// Takes a block for a message that its record has no space for, of the common part only. A message
-// that the client may have named a place for goes there by the general path.
+// Adds a block to a record that was claimed, for a message that it has no space for, of the common
+// part only. Without a block, takes the record away. A message that the client may have named a
+// place for goes there by the general path.
 [[gnu::noinline]] void Outlet::claim_block(Claim& claim, std::uint32_t length,
                                            bool framed) noexcept {
     if (claim.out == nullptr) return;
@@ -243,6 +244,7 @@ void Outlet::leave_place(Source& source) noexcept {
     if (claim.block == RxArena::kNone) claim.out = nullptr;
 }
 
+// Delivers a message into its block.
 [[gnu::noinline]] void Outlet::deliver_block(Rank rank, const urtp::ShortMessage& message,
                                              const Claim& claim, Segment* frame,
                                              abi::CompletionProducer& cq,

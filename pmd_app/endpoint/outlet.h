@@ -104,30 +104,20 @@ public:
         const Source& source = sources_[index_[rank] - 1U];
         return !source.open && source.intake == abi::Intake::kAll;
     }
-    /// Returns the place of a message that is `length` bytes long and inside one packet; without
-    /// a record: run() delivers it. deliver_to() or unclaim() must follow. `framed`: the message is
-    /// in a received frame, which deliver_to() gets.
-    [[nodiscard]] Claim claim_short(Rank rank, std::uint32_t length, bool tagged, std::uint64_t tag,
-                                    bool framed, abi::CompletionProducer& cq) noexcept {
-        if (!may_claim(rank)) return {};
-        Claim claim{claim_next(tagged, tag, cq)};
-        if (length > abi::kInlineOctetsMax) claim_block(claim, length, framed);
+    /// Returns the place of a message that is `length` bytes long and inside one packet, of a source
+    /// that may_claim(); without a record: run() delivers it. deliver_to() or unclaim() must follow.
+    /// `framed`: the message is in a received frame, which deliver_to() gets. kInside: the message
+    /// is at most abi::kInlineOctetsMax long.
+    template <bool kInside>
+    [[gnu::always_inline]] [[nodiscard]] Claim claim(std::uint32_t length, bool tagged,
+                                                     std::uint64_t tag, bool framed,
+                                                     abi::CompletionProducer& cq) noexcept {
+        if (tagged && offloads_ != nullptr && is_operation(tag)) [[unlikely]]
+            return {};
+        Claim claim{cq.claim()};
+        if (!kInside && length > abi::kInlineOctetsMax) claim_block(claim, length, framed);
         return claim;
     }
-    /// Returns the record for a message that fits in one, of a source for which claim_short() had a
-    /// place, while the general path does nothing. deliver_inside() may follow.
-    [[nodiscard]] abi::CompletionRecord* claim_next(bool tagged, std::uint64_t tag,
-                                                    abi::CompletionProducer& cq) const noexcept {
-        if (tagged && offloads_ != nullptr && is_operation(tag)) [[unlikely]]
-            return nullptr;
-        return cq.claim();
-    }
-    /// Adds a block to a record that was claimed, for a message that it has no space for. Without a
-    /// block, takes the record away. `framed`: as in claim_short().
-    void claim_block(Claim& claim, std::uint32_t length, bool framed) noexcept;
-    /// Delivers a message into its block. frame, counting: as in deliver_to().
-    void deliver_block(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
-                       Segment* frame, abi::CompletionProducer& cq, Counters& counters) noexcept;
     /// Gives back a place that is not used.
     void unclaim(const Claim& claim) noexcept {
         if (claim.block != RxArena::kNone) arena_.free(claim.block);
@@ -135,17 +125,13 @@ public:
     /// Delivers a message to its place. The caller counts Counter::completions and
     /// messages_received. `frame`: the one that the message is in; if claim.lends, this takes over
     /// the caller's reference.
-    void deliver_to(const Claim& claim, Rank rank, const urtp::ShortMessage& message,
-                    Segment* frame, abi::CompletionProducer& cq, Counters& counters) noexcept {
+    [[gnu::always_inline]] void deliver_to(const Claim& claim, Rank rank,
+                                           const urtp::ShortMessage& message, Segment* frame,
+                                           abi::CompletionProducer& cq,
+                                           Counters& counters) noexcept {
         if (claim.block != RxArena::kNone)
             return deliver_block(rank, message, claim, frame, cq, counters);
-        deliver_inside(rank, message, *claim.out, cq);
-    }
-    /// Delivers a message inside its record.
-    [[gnu::always_inline]] void deliver_inside(Rank rank, const urtp::ShortMessage& message,
-                                               abi::CompletionRecord& out,
-                                               abi::CompletionProducer& cq) noexcept {
-        complete(out, rank, message, {.flags = abi::kCompleteInline | kWhole}, cq);
+        complete(*claim.out, rank, message, {.flags = abi::kCompleteInline | kWhole}, cq);
     }
     /// Sets the object that is asked first about a message of a collective operation; nullptr:
     /// none.
@@ -250,6 +236,9 @@ private:
         cq.publish(out);
     }
 
+    void claim_block(Claim& claim, std::uint32_t length, bool framed) noexcept;
+    void deliver_block(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
+                       Segment* frame, abi::CompletionProducer& cq, Counters& counters) noexcept;
     Source& source_of(Rank rank);
     std::uint16_t make_reserve();
     /// Returns false if there is no space; nothing has changed that a second try would repeat.

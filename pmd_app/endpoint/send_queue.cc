@@ -279,7 +279,7 @@ urtp::MessageSize SendQueue::size_of(const Pending& pending) const noexcept {
     return {message.length, message.length - message.sent};
 }
 
-// Sends a whole message that one packet carries, by the transport's fast path. Returns false, with
+// Sends a whole message that one packet carries, by send_short(). Returns false, with
 // nothing changed, if the general path decides.
 bool SendQueue::send_whole(Pending& pending, const SendContext& context, Nanos now) {
     constexpr std::uint8_t kOthers =
@@ -288,7 +288,7 @@ bool SendQueue::send_whole(Pending& pending, const SendContext& context, Nanos n
     const std::uint32_t octets = octets_of(record);
     if (pending.message != kNoMessage || pending.done != 0 || (record.flags & kOthers) != 0 ||
         octets > context.member->short_octets_max() ||
-        context.pool.available(context.pool.context) <= kKeptForControl)
+        !context.pool.has_for_data())
         return false;
     const urtp::ShortMessage message{record.stream, octets,
                                      payload_of(record, context.region, 0, octets), record.tag,
@@ -353,10 +353,7 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
 bool SendQueue::send_packet(Pending& pending, const SendContext& context, Nanos now) {
     const SubmissionRecord& record = pending.record;
     OpenMessage* message = pending.message == kNoMessage ? nullptr : &open_[pending.message];
-    // Data never take the last segments: nodes whose pools are full of unacknowledged data could
-    // not acknowledge any more.
-    if (context.pool.available(context.pool.context) <= kKeptForControl) return false;
-    Segment* segment = context.pool.get();
+    Segment* segment = context.pool.has_for_data() ? context.pool.get() : nullptr;
     if (segment == nullptr) return false;
     const std::uint32_t rest = octets_of(record) - pending.done;
     const bool final_record = message == nullptr || (record.flags & abi::kSubmitLast) != 0;

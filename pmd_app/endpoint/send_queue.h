@@ -50,9 +50,6 @@ namespace ulc::endpoint {
 
 class Offloads;
 
-/// Frames of a pool that data leave to control frames; a pool has at least 64.
-inline constexpr std::uint32_t kKeptForControl = 32;
-
 /// Frames that refer to payloads of clients and wait for the port. Implemented by the Transmitter.
 class GatheredFrames {
 public:

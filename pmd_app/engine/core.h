@@ -25,7 +25,7 @@
 #include "endpoint/work.h"
 #include "engine/accounts.h"
 #include "engine/config.h"
-#include "engine/fast/predictions.h"
+#include "engine/fast/verdicts.h"
 #include "engine/group_table.h"
 #include "engine/links.h"
 #include "engine/multicast_filter.h"
@@ -229,7 +229,6 @@ struct Net {
     /// Received frames that clients of this process may still get (endpoint/frame_loans.h), of the
     /// quarter that members may not hold.
     std::uint32_t frames_to_lend;
-    std::uint16_t came = 0;  ///< frames in `burst` that receive() has not taken
     Segment* burst[kRxBurst] = {};
     /// Endpoint whose messages' payloads may land (landing.cc); nullptr: none
     Endpoint* landing = nullptr;
@@ -244,8 +243,8 @@ struct Net {
     PortCosts costs;             ///< those that are counted
     std::uint64_t silences = 0;  ///< the same of links that were found silent
     PortTransit transit;         ///< frames of a mesh that are counted
-    Predictions predictions;
-    Nanos heard_else = 0;  ///< NextFrame::heard of nodes that are not watched
+    Verdicts verdicts;
+    Nanos heard_else = 0;  ///< FrameVerdict::heard of nodes that are not watched
 
     void fields(state::Archive& archive);
     /// Puts a BondPort around a port of one link, which sends to all links of a node then.
@@ -306,10 +305,10 @@ struct Core {
     bool stopping = false;
 
     void fields(state::Archive& archive);
-    /// Ends all predictions, since a general step may have changed their conditions.
-    void forget_predictions() noexcept {
+    /// Ends all kept verdicts, since a general step may have changed their conditions.
+    void forget_verdicts() noexcept {
         for (const auto& net : nets)
-            net->predictions.forget_all();
+            net->verdicts.forget_all();
     }
     [[nodiscard]] Endpoint* find(Handle handle) const noexcept {
         const std::uint32_t index = handle & kHandleIndexMask;
@@ -334,17 +333,20 @@ struct Core {
 // --- demux.cc
 /// Takes frames of the net's port, at most a burst. Returns true if there were some.
 bool receive(Core& core, Net& net, Nanos now);
+/// Takes the first `count` frames of the net's burst. Kept verdicts hold. Returns false if some
+/// took a general step, which ended all kept ones.
+bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now);
 /// Passes a parsed frame to the endpoint or group of this net that its handle names, except to
-/// `from`. Takes over one reference.
-void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
+/// `from`. Takes over one reference. Returns as take_frame().
+Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
                 const Endpoint* from, Nanos now);
 
-/// Parses one frame, and passes it to the receivers that it names.
-void take_frame(Core& core, Net& net, Segment* segment, Nanos now);
+/// Parses one frame, and passes it to the receivers that it names. Returns the endpoint to which it
+/// brought acknowledgements alone, which leave kept verdicts as they are; nullptr: none.
+Endpoint* take_frame(Core& core, Net& net, Segment* segment, Nanos now);
 
 // --- round.cc
-/// Runs a round with all its steps, for the frames in Net::came as well. Returns true if something
-/// moved.
+/// Runs a round with all its steps. Returns true if something moved.
 bool poll_general(Core& core, Nanos now);
 /// Makes the next quiet round check the submissions of all clients.
 inline void look_at_all(Core& core) noexcept {
@@ -363,19 +365,10 @@ void follow_interface(Core& core, Net& net, Nanos now);
 /// it: a switch or router began to drop them.
 void path_narrowed(Core& core, Endpoint& endpoint, Rank rank, Nanos now);
 
-// --- fast/quiet.cc
-/// The fast path of a received frame: a short message that its transport predicted goes from the
-/// frame into the completion ring. Takes over the reference. False: nothing was changed;
-/// take_frame() decides.
-bool take_short_frame(Core& core, Net& net, Segment& segment, Nanos now);
-/// Gives a short message to the endpoint of this node that it is for, without a frame. Returns the
-/// endpoint; nullptr: it is for none, or not next; nothing was changed.
-Endpoint* pass_short(Core& core, Endpoint& from, const urtp::ShortMessage& message, Nanos now);
-
-// --- fast/predictions.cc
-/// Fails the process if a prediction is kept although a condition that it stands for is not met. To
-/// be called in quiet only: a general step that is not over may have changed them.
-void check_predictions(const Core& core);
+// --- fast/verdicts.cc
+/// Fails the process if a verdict is kept although a condition that it stands for is not met. To be
+/// called in quiet only: a general step that is not over may have changed them.
+void check_verdicts(const Core& core);
 
 // --- landing.cc
 /// Receives while net.landing is set: payloads of the message that is arriving go straight from the

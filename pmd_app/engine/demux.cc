@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engine/core.h"
+#include "engine/fast/receive.h"
 
 namespace ulc::engine {
 namespace {
@@ -18,18 +18,21 @@ constexpr std::size_t kPrefetchAhead = 2;
     net.jobs.links().unknown_slot(endpoint.handle, view.rank, view.source, now);
 }
 
-void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& view,
+/// True: a peer that is known acknowledged, no more.
+bool to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& view,
                Segment* segment, bool from_wire, Nanos now) {
     if (endpoint.member == nullptr) {
         core.counters.add(Counter::drop_not_formed);
         net.port.pool.drop(segment);
-        return;
+        return false;
     }
     urtp::Transport& member = *endpoint.member;
+    bool known = false;
     // A rank is alive if its node sends for it; the member drops frames from elsewhere.
     if (from_wire && view.rank < endpoint.nodes.size() &&
         member.peer(view.rank).mac == view.source) {
         net.jobs.heard(endpoint.nodes[view.rank], now);
+        known = endpoint.gone[view.rank] == kHere && member.find_session(view.rank) != nullptr;
         if (endpoint.gone[view.rank] != kHere) [[unlikely]] {
             net.jobs.held_for_gone(endpoint.job, view.rank, now);
             if (member.for_links()) hint_at(net, endpoint, view, now);
@@ -38,8 +41,13 @@ void to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
         hint_at(net, endpoint, view, now);
     }
     member.on_frame(view, segment, now);
+    if (known && view.type == wire::FrameType::kAck && endpoint.state == EndpointState::kOpen) {
+        after_acknowledgement(endpoint);
+        return true;
+    }
     endpoint.mark(Work::kDeliver | Work::kSettle);
     if (!endpoint.sends.empty()) endpoint.mark(Work::kSend);
+    return false;
 }
 
 void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
@@ -55,7 +63,7 @@ void to_group(Core& core, Net& net, const wire::FrameView& view, Segment* segmen
     for (Endpoint* member : group->members) {
         if (member == from) continue;
         net.port.pool.hold(segment);
-        to_member(core, net, *member, view, segment, from == nullptr, now);
+        (void)to_member(core, net, *member, view, segment, from == nullptr, now);
     }
     net.port.pool.drop(segment);
 }
@@ -73,13 +81,13 @@ bool is_echo(const Net& net, const wire::FrameView& view) noexcept {
     if (octets == 0) return Counter::drop_vlan;
     segment.length = static_cast<std::uint32_t>(octets);
     const Counter reason =
-        wire::parse_by_rules(segment.frame, octets, ether_type, view, core.config.crc);
+        wire::parse(segment.frame, octets, ether_type, view, core.config.crc);
     return reason == Counter::kCount && is_echo(net, view) ? Counter::drop_own_echo : reason;
 }
 
 }  // namespace
 
-[[gnu::flatten]] void take_frame(Core& core, Net& net, Segment* segment, Nanos now) {
+[[gnu::flatten]] Endpoint* take_frame(Core& core, Net& net, Segment* segment, Nanos now) {
     wire::FrameView view;
     Counter reason =
         wire::parse(segment->frame, segment->length, core.config.ether_type, view, core.config.crc);
@@ -91,26 +99,26 @@ bool is_echo(const Net& net, const wire::FrameView& view) noexcept {
     if (reason != Counter::kCount) {
         core.counters.add(reason);
         net.port.pool.drop(segment);
-        return;
+        return nullptr;
     }
     if (view.type == wire::FrameType::kJob || view.type == wire::FrameType::kNode ||
         view.type == wire::FrameType::kLink) {
         net.jobs.on_frame(view, now);
         net.port.pool.drop(segment);
-        return;
+        return nullptr;
     }
     if (segment->tail != nullptr) {
         ULC_CHECK(view.length == segment->tail_octets);
         view.body = segment->tail;
     }
-    to_members(core, net, view, segment, nullptr, now);
+    return to_members(core, net, view, segment, nullptr, now);
 }
 
-void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
-                const Endpoint* from, Nanos now) {
+Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
+                     const Endpoint* from, Nanos now) {
     if (is_group(view.handle)) {
         to_group(core, net, view, segment, from, now);
-        return;
+        return nullptr;
     }
     Endpoint* endpoint = core.find(view.handle);
     const bool known = endpoint != nullptr && endpoint->net == &net;
@@ -119,27 +127,59 @@ void to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segm
         if (from == nullptr && view.destination == net.port.info.mac)
             net.jobs.unknown_handle(view.source, view.handle, now);
         net.port.pool.drop(segment);
-        return;
+        return nullptr;
     }
-    to_member(core, net, *endpoint, view, segment, from == nullptr, now);
+    return to_member(core, net, *endpoint, view, segment, from == nullptr, now) ? endpoint
+                                                                                : nullptr;
+}
+
+namespace {
+
+[[gnu::noinline, gnu::hot]] Endpoint* deliver_one(Core& core, Net& net, Segment& segment,
+                                                  Nanos now) {
+    const FrameVerdict* verdict = kept_verdict(net, segment);
+    if (verdict == nullptr) verdict = judge(core, net, segment);
+    return verdict != nullptr ? act<false>(core, net, *verdict, segment, now) : nullptr;
+}
+
+}  // namespace
+
+bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now) {
+    std::uint64_t octets = 0;
+    std::uint32_t delivered = 0;
+    Endpoint* last = nullptr;
+    bool all = true;
+    for (std::uint16_t n = 0; n < count; ++n) {
+        Segment& segment = *net.burst[n];
+        if (n + kPrefetchAhead < count) __builtin_prefetch(net.burst[n + kPrefetchAhead]->frame);
+        octets += segment.length;
+        Endpoint* endpoint = deliver_one(core, net, segment, now);
+        if (endpoint != nullptr) {
+            ++delivered;
+        } else {
+            endpoint = take_frame(core, net, &segment, now);
+        }
+        if (endpoint == nullptr) {
+            net.verdicts.forget_all();
+            all = false;
+            continue;
+        }
+        if (endpoint != last && last != nullptr) settle_short(core, *last);
+        last = endpoint;
+    }
+    if (last != nullptr) settle_short(core, *last);
+    count_received(core, count, octets, delivered);
+    return all;
 }
 
 bool receive(Core& core, Net& net, Nanos now) {
     if (net.lands()) return receive_landing(core, net, now);
-    std::uint16_t count = std::exchange(net.came, std::uint16_t{0});  // of a quiet round
-    if (count == 0) count = net.port.rx(net.port.context, net.burst, kRxBurst);
+    const std::uint16_t count = net.port.rx(net.port.context, net.burst, kRxBurst);
     net.arrivals.took(count == kRxBurst, now);
     if (count == 0) return false;
     net.show_received(net.burst, count);
-    Segment* const* burst = net.burst;
-    std::uint64_t octets = 0;
-    for (std::uint16_t n = 0; n < count; ++n) {
-        if (n + kPrefetchAhead < count) __builtin_prefetch(burst[n + kPrefetchAhead]->frame);
-        octets += burst[n]->length;
-        if (!take_short_frame(core, net, *burst[n], now)) take_frame(core, net, burst[n], now);
-    }
-    core.counters.add(Counter::rx_frames, count);
-    core.counters.add(Counter::rx_bytes, octets);
+    net.verdicts.forget_all();
+    (void)receive_burst(core, net, count, now);
     return true;
 }
 

@@ -15,8 +15,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "engine/core.h"
-#include "engine/fast/short_record.h"
+#include "engine/fast/send.h"
 
 namespace ulc::engine {
 namespace {
@@ -52,25 +51,14 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     return false;
 }
 
-/// Runs the fast path of a send: the record in the slot of the send queue becomes a completion of
-/// its receiver on this node, or a frame.
+/// Sends the message of a record in the slot of the send queue, if it is short and waits for no
+/// other.
 bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
-    urtp::ShortMessage message;
-    if (record.kind != SubmitKind::kSend || endpoint.state != EndpointState::kOpen ||
-        endpoint.member == nullptr || !endpoint.sends.passes_short() ||
-        !read_short(record, endpoint.region, endpoint.member->short_octets_max(), message))
-        return false;
-    if (Endpoint* to = pass_short(core, endpoint, message, now)) {
-        to->mark(Work::kSettle);
-    } else {
-        const SegmentPool& pool = endpoint.net->port.pool;
-        if (pool.available(pool.context) <= endpoint::kKeptForControl) return false;
-        if (!endpoint.member->send_short(message, now)) return false;
-        endpoint.mark(Work::kTransmit | Work::kSettle);
-    }
-    core.counters.add(Counter::messages_sent);
-    if ((record.flags & abi::kSubmitInline) == 0) answer_sent(core, endpoint, record.cookie);
-    return true;
+    const Sent sent = send_short<true>(core, endpoint, ShortRecord(record), now);
+    if (sent.to != nullptr) sent.to->mark(Work::kSettle);
+    if (sent.queued) endpoint.mark(Work::kTransmit | Work::kSettle);
+    if (sent) core.counters.add(Counter::messages_sent);
+    return static_cast<bool>(sent);
 }
 
 void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
@@ -180,6 +168,8 @@ bool may_take(Endpoint& endpoint) noexcept {
 
 [[gnu::flatten]] bool drain(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
+    Verdicts& verdicts = endpoint.net->verdicts;
+    verdicts.forget_all();
     for (std::uint32_t n = 0; endpoint.taking && n < core.config.records_per_round; ++n) {
         if (n > 0 && !endpoint.submissions.ready()) break;
         const bool answers = may_answer(endpoint);
@@ -195,6 +185,7 @@ bool may_take(Endpoint& endpoint) noexcept {
         core.counters.add(Counter::submissions);
         moved = true;
         if (sent_at_once(core, endpoint, *slot, now)) continue;
+        verdicts.forget_all();
         const bool changed = !answers && slot->kind != SubmitKind::kSend;  // since it was looked at
         if (changed || !on_record(core, endpoint, *slot, now)) {
             core.counters.add(Counter::client_bad_record);

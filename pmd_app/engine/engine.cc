@@ -398,7 +398,7 @@ void Engine::check_invariants() const {
         net->jobs.check_invariants();
         net->transmitter.check_invariants();
     }
-    if (core_->quiet_until != 0) check_predictions(*core_);
+    if (core_->quiet_until != 0) check_verdicts(*core_);
 }
 
 void Engine::check_imported() const {
@@ -406,7 +406,7 @@ void Engine::check_imported() const {
         if (endpoint->member != nullptr) endpoint->member->check_invariants();
     for (const auto& net : core_->nets)
         std::as_const(net->jobs).links().check_invariants();
-    if (core_->quiet_until != 0) check_predictions(*core_);
+    if (core_->quiet_until != 0) check_verdicts(*core_);
 }
 
 Counters& Engine::counters() noexcept { return core_->counters; }

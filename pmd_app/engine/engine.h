@@ -168,9 +168,9 @@ public:
     void import_state(state::Importer& importer, const Regions& regions);
 
     /// Fails the process if an invariant is broken, between two rounds: of endpoints with all that
-    /// they own, jobs, transmitters, and kept predictions. O(what they hold).
+    /// they own, jobs, transmitters, and kept verdicts. O(what they hold).
     void check_invariants() const;
-    /// The same of transports, links and kept predictions alone: of all that an import of a state
+    /// The same of transports, links and kept verdicts alone: of all that an import of a state
     /// requires, whatever the state says.
     void check_imported() const;
 

@@ -66,7 +66,8 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
         ++frames;
         octets += segment->length;
         const bool landed = segment->tail != nullptr;
-        take_frame(core, net, segment, now);
+        if (Endpoint* acknowledged = take_frame(core, net, segment, now))
+            acknowledged->mark(Work::kSettle);
         Endpoint* endpoint = net.landing;
         if (endpoint == nullptr || endpoint->member == nullptr) continue;
         if (endpoint->has(Work::kDeliver)) deliver(core, *endpoint, now);

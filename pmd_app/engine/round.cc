@@ -166,7 +166,7 @@ bool has_offload(const Core& core) noexcept {
 
 /// Sets core.quiet_until, after a general round.
 void begin_quiet(Core& core) noexcept {
-    core.forget_predictions();
+    core.forget_verdicts();
     core.offloading = has_offload(core);
     Nanos until = nets_quiet_until(core);
     core.looks.clear();

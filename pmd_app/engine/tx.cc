@@ -186,7 +186,7 @@ void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
         from.net->port.pool.drop(segment);
         return;
     }
-    to_members(core, *from.net, view, segment, &from, now);
+    (void)to_members(core, *from.net, view, segment, &from, now);
 }
 
 // Sends a frame to the wire, to endpoints of this node, or to both.

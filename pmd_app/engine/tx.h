@@ -80,22 +80,23 @@ public:
     /// Gives the port one frame. Takes over one reference.
     void send_one(Segment* frame) noexcept {
         const std::uint32_t length = frame->length;
-        const std::uint32_t on_wire = length + kFrameOverhead;
         burst_[0] = frame;
-        sent_[sent_next_ & (kSentMax - 1)] = static_cast<std::uint16_t>(on_wire);
         ++departures_.next;
-        in_flight_octets_ = on_wire;
-        in_flight_frames_ = 1;
-        if (reported_ == sent_next_) reported_at_ = now_;  // nothing was pending: the wait begins
         if (give(1) != 1) [[unlikely]] {
             burst_count_ = 1;
+            note_pending(length);
             (void)keep_from(0);
             return;
         }
         counters_.add(Counter::tx_frames);
         counters_.add(Counter::tx_bytes, length);
-        ++sent_next_;
-        if (leave_at_once()) note_left();
+        if (leave_at_once()) {
+            departures_.leave_next(now_);
+            reported_ = ++sent_next_;
+        } else {
+            note_pending(length);
+            ++sent_next_;
+        }
     }
     /// Sends the last frame of the round's messages: push() and flush().
     void push_last(Segment* frame) noexcept {
@@ -148,6 +149,13 @@ private:
         if (tap != nullptr) [[unlikely]]
             PortTap::add(*tap->taken, taken);
         return taken;
+    }
+    /// Notes that one frame is pending or kept, and no other.
+    void note_pending(std::uint32_t length) noexcept {
+        in_flight_octets_ = length + kFrameOverhead;
+        in_flight_frames_ = 1;
+        sent_[sent_next_ & (kSentMax - 1)] = static_cast<std::uint16_t>(in_flight_octets_);
+        reported_at_ = now_;  // the wait begins
     }
     /// Notes that nothing is pending or kept.
     void all_left(Nanos now) noexcept {

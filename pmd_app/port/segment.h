@@ -70,6 +70,10 @@ struct SegmentPool {
     [[nodiscard]] Segment* get() const noexcept { return allocate(context); }
     void hold(Segment* segment) const noexcept { retain(context, segment); }
     void drop(Segment* segment) const noexcept { release(context, segment); }
+    /// True if there is a segment for data. They leave some to control frames: a node whose pool is
+    /// full of unacknowledged data must still acknowledge. A pool has at least 64.
+    [[nodiscard]] bool has_for_data() const noexcept { return available(context) > kKeptForControl; }
+    static constexpr std::uint32_t kKeptForControl = 32;
     [[nodiscard]] std::uint32_t holders(const Segment* segment) const noexcept {
         return references(context, segment);
     }

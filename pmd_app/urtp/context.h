@@ -15,8 +15,6 @@
 
 namespace ulc::urtp {
 
-/// False: common cases take the general path too, for comparison (meson option fast_path).
-inline constexpr bool kFastPath = ULC_FAST_PATH != 0;
 inline constexpr std::uint8_t kPatienceMax = 6;  ///< the most that Params::ack_delay doubles
 /// AckEntry::delay_us that gives no sample of the round trip.
 inline constexpr std::uint16_t kDelayUnknown = 0xffff;

@@ -32,6 +32,8 @@ struct Departures {
             at[left % kRemembered] = now;
         } while (++left != ticket);
     }
+    /// Notes that the only frame of those with a ticket that had not left has.
+    void leave_next(Nanos now) noexcept { at[left++ % kRemembered] = now; }
     /// Returns when the frame left; kNever: it has not yet. A frame that never went to the port
     /// shares its ticket with the next one that did.
     [[nodiscard]] Nanos left_at(std::uint32_t ticket) const noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The fast path through a transport: a short message out, in, or over to another transport of the
-// same engine, each in one function. Everything is decided before the first store. A message that
-// any rule of the general path has a say in goes there, with nothing changed. Inline, so that the
-// engine has one function from the port to the completion, and one back (engine/fast/quiet.cc).
+// A short message through a transport: out, in, or over to another transport of the same engine,
+// each in one function. Everything is decided before the first store. A message that any rule of
+// the general path has a say in goes there, with nothing changed. Inline, so that the engine has
+// one function from the port to the completion, and one back (engine/fast/).
 #pragma once
 
 #include "urtp/receiver/told.h"
@@ -11,26 +11,24 @@
 
 namespace ulc::urtp {
 
-inline Segment* Transport::transmit_short(const ShortMessage& message, Session& session,
-                                          Nanos now) noexcept {
-    return sender_.transmit_short(message, session, now);
-}
-
-inline Segment* Transport::transmit_short(const ShortMessage& message, const Group& group,
-                                          Nanos now) noexcept {
-    return sender_.transmit_short(message, group, now);
-}
-
-inline RxStream* Transport::predict(const wire::ShortFrame& frame) const noexcept {
-    if (frame.rank >= sessions_.size()) return nullptr;
-    Session* session = sessions_.find(frame.rank);
+inline bool Transport::predict(const std::byte* frame, RxPrediction& out) const noexcept {
+    const auto& ethernet = *reinterpret_cast<const wire::EthernetHeader*>(frame);
+    const auto& header =
+        *reinterpret_cast<const wire::Header*>(frame + sizeof(wire::EthernetHeader));
+    const Rank rank = header.rank;
+    if (rank >= sessions_.size()) return false;
+    Session* session = sessions_.find(rank);
     // A frame from the wire with an address of this node is an echo.
-    if (session == nullptr || session->gone || session->local) return nullptr;
-    RxStream* rx = frame.to_group() ? group_stream(frame.handle, *session) : &session->unicast;
-    if (rx == nullptr || !receiver_.is_clear(*rx, frame.seq) ||
-        sessions_.peer(frame.rank).mac != *frame.source)
-        return nullptr;
-    return rx;
+    if (session == nullptr || session->gone || session->local) return false;
+    RxStream* rx =
+        is_group(header.handle) ? group_stream(header.handle, *session) : &session->unicast;
+    if (rx == nullptr || !receiver_.is_predictable(*rx) ||
+        sessions_.peer(rank).mac != ethernet.source)
+        return false;
+    TxStream* tx = rx->group == nullptr ? session->tx.get() : nullptr;
+    if (tx != nullptr && !sender_.may_predict(*tx)) tx = nullptr;
+    out = {wire::ShortHead(frame), rx, tx};
+    return true;
 }
 
 /// The source's stream in a group; nullptr: there is none yet, or it follows other rules.
@@ -52,7 +50,7 @@ inline RxStream* Transport::group_stream(GroupHandle handle, Session& session) c
     }
 }
 
-/// The same of a stream that was predicted. True: the transport may have something to transmit.
+/// The same by a prediction. True: the transport may have something to transmit.
 [[gnu::always_inline]] inline bool Transport::on_next_ack(const wire::AckEntry& entry,
                                                           const RxPrediction& prediction,
                                                           Session& session, Nanos now) noexcept {
@@ -61,12 +59,6 @@ inline RxStream* Transport::group_stream(GroupHandle handle, Session& session) c
         return false;
     on_any_ack(entry, session, now);
     return true;
-}
-
-inline RxPrediction Transport::predict_next(const std::byte* frame, RxStream& rx) const noexcept {
-    TxStream* tx = rx.group == nullptr ? rx.session->tx.get() : nullptr;
-    if (tx != nullptr && !sender_.may_predict(*tx)) tx = nullptr;
-    return {wire::ShortHead(frame), &rx, tx};
 }
 
 [[gnu::always_inline]] inline bool Transport::is_next(const RxPrediction& prediction,
@@ -99,27 +91,21 @@ inline RxPrediction Transport::predict_next(const std::byte* frame, RxStream& rx
     return sender_.transmit_next(prediction, message, now);
 }
 
-[[gnu::always_inline]] inline StreamId Transport::take_short(const wire::ShortFrame& frame,
-                                                             RxStream& rx, Nanos now) noexcept {
-    Session& session = *rx.session;
-    session.unanswered_since = kNever;
-    session.unanswered = 0;
-    if (frame.ack != nullptr) on_short_ack(*frame.ack, session, now);
-    receiver_.take_clear(rx, frame.asks(), now);
-    context_.count(Counter::data_received);
-    return rx.id;
+inline Session* Transport::takes_passed(Rank from) const noexcept {
+    Session* theirs = from < sessions_.size() ? sessions_.find(from) : nullptr;
+    const bool takes =
+        theirs != nullptr && !theirs->gone && receiver_.is_predictable(theirs->unicast);
+    return takes ? theirs : nullptr;
 }
 
-[[gnu::always_inline]] inline bool Transport::pass(const ShortMessage& message, Session& ours,
-                                                   Transport& to, Nanos now) noexcept {
-    if (message.stream != to.rank() || rank() >= to.sessions_.size()) return false;
-    Session* theirs = to.sessions_.find(rank());
-    if (theirs == nullptr || ours.gone || theirs->gone || ours.tx == nullptr) return false;
-    TxStream& tx = *ours.tx;
+[[gnu::always_inline]] inline bool Transport::pass(const TxPrediction& prediction, Transport& to,
+                                                   Nanos now) noexcept {
+    TxStream& tx = *prediction.tx;
+    Session* theirs = prediction.theirs;
     if (!sender_.may_pass(tx, now) || !to.receiver_.may_pass(*theirs, tx.tail)) return false;
     theirs->unanswered_since = kNever;
     theirs->unanswered = 0;
-    if (wire::AckEntry ack; receiver_.piggyback(ours, true, ack, now))
+    if (wire::AckEntry ack; receiver_.piggyback(*prediction.session, true, ack, now))
         to.on_short_ack(ack, *theirs, now);
     to.receiver_.take_passed(theirs->unicast, now);
     to.context_.count(Counter::data_received);

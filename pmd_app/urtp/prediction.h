@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Facts about the next short message of a stream that are known in advance, in each direction. A
-// prediction is made where a short message has taken the fast path. It holds while nothing changes
-// the transport but the fast path, and on_frame() of a frame of acknowledgements. The owner forgets
-// all predictions after any other call. So a prediction stands for all conditions that only the
-// general path changes (Transport::check_prediction()).
+// The transport's part of a verdict on a short message, in each direction: it stands for all
+// conditions but the few that each message of a stream is judged by. predict() makes it. A kept one
+// holds while nothing changes the transport but short messages, and on_frame() of a frame of
+// acknowledgements (Transport::check_prediction()). The owner forgets it after any other call.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ struct Session;
 struct RxStream;
 struct TxStream;
 
-/// The next short frame of a peer's stream.
+/// The short frames of a peer's stream.
 struct RxPrediction {
     wire::ShortHead head;
     RxStream* rx = nullptr;
@@ -25,13 +24,14 @@ struct RxPrediction {
     TxStream* tx = nullptr;
 };
 
-/// The next short message of a stream of ours.
+/// The short messages of a stream of ours.
 struct TxPrediction {
     wire::Head head;  ///< but flags, length and number
     /// An acknowledgement that goes along grants the whole window, by the default's rules.
     bool whole_credit = false;
     Session* session = nullptr;  ///< the receiver's; nullptr: a group's stream
     TxStream* tx = nullptr;
+    Session* theirs = nullptr;  ///< the receiver's with us, if it is of this engine
 };
 
 }  // namespace ulc::urtp

@@ -200,6 +200,12 @@ Admission Transport::may_send(StreamId stream, std::uint64_t subset, bool has_su
     return sender_.may_send(*tx, subset, has_subset, now, size);
 }
 
+bool Transport::send_short(const ShortMessage& message, Nanos now) noexcept {
+    Session* session = find_session(message.stream);
+    if (session == nullptr || session->tx == nullptr) return false;
+    return queue_next(predict(*session), message, now);
+}
+
 Segment* Transport::send_control(Nanos now) {
     const Turn turn = control_.next();
     Segment* segment = nullptr;

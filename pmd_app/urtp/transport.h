@@ -101,28 +101,27 @@ public:
     [[nodiscard]] std::uint32_t short_octets_max() const noexcept {
         return sender_.short_octets_max();
     }
-    /// Stands for may_send(), plan() and commit() for a short message in the common case.
-    /// False: nothing was changed; they decide.
-    bool send_short(const ShortMessage& message, Nanos now) noexcept {
-        return sender_.send_short(message, now);
-    }
-    // The fast path (urtp/fast.h).
-    /// Stands for send_short() and next_tx() where has_tx() is false and the frame goes to the port
-    /// at once. Returns it, with one reference for the port; nullptr: nothing was changed.
-    Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
-    /// The same to all members of a group.
-    Segment* transmit_short(const ShortMessage& message, const Group& group, Nanos now) noexcept;
-    /// Returns what the next such message begins with, after transmit_short() took one; it holds
-    /// as prediction.h says.
-    [[nodiscard]] TxPrediction predict_next(Session& session) const noexcept {
+    // Short messages (urtp/fast.h).
+    /// Returns what is known of each short message to that peer, or to all members of the group;
+    /// tx: nullptr, the stream has not begun.
+    [[nodiscard]] TxPrediction predict(Session& session) const noexcept {
         return sender_.predict(session);
     }
-    [[nodiscard]] TxPrediction predict_next(const Group& group) const noexcept {
+    [[nodiscard]] TxPrediction predict(const Group& group) const noexcept {
         return sender_.predict(group);
     }
-    /// Transmits as transmit_short() does, by a prediction that holds.
+    /// Stands for may_send(), plan(), commit() and next_tx() where has_tx() is false and the frame
+    /// goes to the port at once. prediction: holds, and has a stream. Returns the frame, with one
+    /// reference for the port; nullptr: nothing was changed, may_send() decides.
     Segment* transmit_next(const TxPrediction& prediction, const ShortMessage& message,
                            Nanos now) noexcept;
+    /// Stands for may_send(), plan() and commit() likewise. False: nothing was changed.
+    bool queue_next(const TxPrediction& prediction, const ShortMessage& message,
+                    Nanos now) noexcept {
+        return sender_.queue_next(prediction, message, now);
+    }
+    /// Stands for predict() and queue_next() of a message to one receiver.
+    bool send_short(const ShortMessage& message, Nanos now) noexcept;
     /// Returns the group; nullptr: this member is in no such group.
     [[nodiscard]] const Group* find_group(GroupHandle handle) const noexcept {
         return sessions_.find_group(handle);
@@ -131,12 +130,15 @@ public:
     [[nodiscard]] Session* find_session(StreamId stream) const noexcept {
         return stream < sessions_.size() ? sessions_.find(stream) : nullptr;
     }
+    /// Returns the session with a rank of this engine that may pass() messages to this one;
+    /// nullptr: it may not.
+    [[nodiscard]] Session* takes_passed(Rank from) const noexcept;
     /// Gives a short message to its receiver, a transport of the same engine, without a frame:
     /// it is acknowledged at once, and takes along an acknowledgement that is owed. Only for a
     /// stream of which nothing is on its way. True: the message is in order, and goes to the
-    /// receiver's client now. False: nothing was changed; send_short() decides.
-    /// session: that with the receiver.
-    bool pass(const ShortMessage& message, Session& session, Transport& to, Nanos now) noexcept;
+    /// receiver's client now. False: nothing was changed; may_send() decides.
+    /// prediction: holds, and `theirs` is what the receiver takes_passed().
+    bool pass(const TxPrediction& prediction, Transport& to, Nanos now) noexcept;
 
     /// Returns the next frame for the wire (control, then repairs, then new data), complete from
     /// the Ethernet header on, with one reference for the port; nullptr: nothing (or no segment for
@@ -153,21 +155,16 @@ public:
     /// Takes a parsed frame whose handle names this member or one of its groups, and one reference
     /// of the segment, always. Frames are counted and dropped by reason.
     void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
-    /// Tells whether a short frame is the next of a peer's stream, while nothing waits before it.
-    /// Returns the stream for take_short(); nullptr: no, on_frame() decides.
-    [[nodiscard]] RxStream* predict(const wire::ShortFrame& frame) const noexcept;
-    /// Stands for on_frame(), front() and pop() of a short frame that predict() took. The message
-    /// goes to the client now. Returns its stream.
-    StreamId take_short(const wire::ShortFrame& frame, RxStream& rx, Nanos now) noexcept;
-    /// Returns what the next frame of the stream begins with, after take_short() took this one; it
-    /// holds as prediction.h says.
-    [[nodiscard]] RxPrediction predict_next(const std::byte* frame, RxStream& rx) const noexcept;
-    /// Stands for parse_short() and predict(), by a prediction that holds and whose head the frame
-    /// matches. octets: at least kFrameOctetsMin. False: they decide.
+    /// Judges a frame whose handle names this member or one of its groups, and that has_short_head():
+    /// whether short frames of its stream are taken by is_next() and take_next(). frame: at least
+    /// kFrameOctetsMin. False: on_frame() decides.
+    [[nodiscard]] bool predict(const std::byte* frame, RxPrediction& out) const noexcept;
+    /// Tells whether a frame is whole, and the next of its stream. The prediction holds, and its
+    /// head matches the frame. octets: at least kFrameOctetsMin. False: on_frame() decides.
     [[nodiscard]] bool is_next(const RxPrediction& prediction, const std::byte* frame,
                                std::size_t octets, wire::ShortBody& out) const noexcept;
-    /// Stands for take_short() of a frame that is_next(). The caller counts Counter::data_received.
-    /// False: has_tx() is as before.
+    /// Stands for on_frame(), front() and pop() of a frame that is_next(). The message goes to the
+    /// client now. The caller counts Counter::data_received. False: has_tx() is as before.
     bool take_next(const RxPrediction& prediction, const wire::ShortBody& frame,
                    Nanos now) noexcept;
     /// Fails the process if the prediction does not hold.

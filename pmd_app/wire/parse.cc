@@ -276,55 +276,8 @@ bool is_judged_by_front(const std::byte* frame, std::size_t octets) noexcept {
     return data && (header.flags & kFlagCrc) == 0;
 }
 
-namespace {
-
-/// Parses a whole message in one DATA packet, with at most an acknowledgement and a tag, without a
-/// CRC. Returns false if the rules decide. No octet outside the frame is read.
-bool parse_whole_data(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
-                      FrameView& out) noexcept {
-    constexpr unsigned kWhole = kFlagFirst | kFlagLast;
-    constexpr unsigned kMay = kFlagAck | kFlagTag | kFlagAckNow;
-    constexpr auto kDataVersion = kVersion << 4U | static_cast<unsigned>(FrameType::kData);
-    if (octets < kHeadOctets + sizeof(AckEntry) + sizeof(Be64)) return false;
-    const auto& ethernet = *reinterpret_cast<const EthernetHeader*>(frame);
-    const auto& header = *reinterpret_cast<const Header*>(frame + sizeof(EthernetHeader));
-    const bool common = ethernet.type == ether_type && header.version_type == kDataVersion &&
-                        (header.flags & ~kMay) == kWhole && !is_group(header.handle);
-    if (!common) return false;
-    const std::byte* body = frame + kHeadOctets;
-    const std::byte* ack = (header.flags & kFlagAck) != 0 ? body : nullptr;
-    if (ack != nullptr) body += sizeof(AckEntry);
-    const std::byte* tag = (header.flags & kFlagTag) != 0 ? body : nullptr;
-    if (tag != nullptr) body += sizeof(Be64);
-    const std::uint16_t length = header.length;
-    if (length > static_cast<std::size_t>(frame + octets - body)) return false;
-    out = {.destination = ethernet.destination,
-           .source = ethernet.source,
-           .type = FrameType::kData,
-           .flags = header.flags,
-           .rank = header.rank,
-           .handle = header.handle,
-           .seq = Seq{header.seq},
-           .body = body,
-           .length = length,
-           .ack = reinterpret_cast<const AckEntry*>(ack),
-           .tag = tag != nullptr ? std::uint64_t{*reinterpret_cast<const Be64*>(tag)} : 0,
-           .message_length = length};
-    return true;
-}
-
-}  // namespace
-
-Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type, FrameView& out,
-              bool must_have_crc) noexcept {
-    if (ULC_FAST_PATH && !must_have_crc && parse_whole_data(frame, octets, ether_type, out))
-        return Counter::kCount;
-    return parse_by_rules(frame, octets, ether_type, out, must_have_crc);
-}
-
-[[gnu::flatten, gnu::noinline]] Counter parse_by_rules(const std::byte* frame, std::size_t octets,
-                                                       std::uint16_t ether_type, FrameView& out,
-                                                       bool must_have_crc) noexcept {
+[[gnu::flatten]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
+                               FrameView& out, bool must_have_crc) noexcept {
     out = FrameView{};
     if (octets < sizeof(EthernetHeader)) return Counter::drop_short;
     const auto& ethernet = *reinterpret_cast<const EthernetHeader*>(frame);

@@ -52,9 +52,5 @@ struct FrameView {
 /// one. Cost: no branch beyond the checks, no allocation; CRC only when flagged or required.
 [[nodiscard]] Counter parse(const std::byte* frame, std::size_t octets, std::uint16_t ether_type,
                             FrameView& out, bool must_have_crc = false) noexcept;
-/// Parses without the short path that parse() has for common packets. Both give the same result.
-[[nodiscard]] Counter parse_by_rules(const std::byte* frame, std::size_t octets,
-                                     std::uint16_t ether_type, FrameView& out,
-                                     bool must_have_crc = false) noexcept;
 
 }  // namespace ulc::wire

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A short frame: a whole message in one DATA or MCAST packet, with at most an acknowledgement
-// (DATA) and a tag, without a CRC. Most messages are such a frame.
-// parse_short() judges its shape alone; whose it is and whether it comes next is the transport's to
-// say.
+// (DATA) and a tag, without a CRC. Most messages are such a frame. has_short_head() and read_body()
+// are its parser: they judge its shape. The transport judges whose it is, and whether it is next.
 //
 //   | Ethernet 14 | header 14 | AckEntry 12, if flagged | tag 8, if flagged | payload | padding |
 #pragma once
@@ -25,15 +24,6 @@ struct ShortBody {
 
     [[nodiscard]] bool has_tag() const noexcept { return (flags & kFlagTag) != 0; }
     [[nodiscard]] bool asks() const noexcept { return (flags & kFlagAckNow) != 0; }
-};
-
-struct ShortFrame : ShortBody {
-    const Mac* source = nullptr;
-    std::uint32_t handle = 0;
-    Seq seq;
-    Rank rank = 0;
-
-    [[nodiscard]] bool to_group() const noexcept { return is_group(handle); }
 };
 
 /// The four octets that short frames have in common, and the flags that they may differ in.
@@ -85,25 +75,17 @@ static_assert(sizeof(ShortWord) == 4);
 }
 static_assert(kHeadOctets + sizeof(AckEntry) + sizeof(Be64) <= kFrameOctetsMin);
 
-/// Returns false if this is no short frame, or none that is whole; the rules of parse() decide
-/// then. Reads no octet outside of the frame.
-[[nodiscard]] inline bool parse_short(const std::byte* frame, std::size_t octets,
-                                      std::uint16_t ether_type, ShortFrame& out) noexcept {
-    if (octets < kFrameOctetsMin) return false;  // so that all headers are inside
+/// Returns whether the head is that of a short frame: DATA to an endpoint, or MCAST to a group.
+/// frame: at least kFrameOctetsMin.
+[[nodiscard]] inline bool has_short_head(const std::byte* frame,
+                                         std::uint16_t ether_type) noexcept {
     const ShortWord expected{.ether_type = ether_type};
     const ShortWord mask{Be16(0xffff), 0xff, static_cast<std::uint8_t>(~ShortWord::kFlagsFree)};
     const std::uint32_t differs =
         ShortWord::bits_of(frame + ShortWord::kOffset) ^ ShortWord::bits_of(&expected);
     const auto& header = *reinterpret_cast<const Header*>(frame + sizeof(EthernetHeader));
     const std::uint32_t wrong = differs & ShortWord::bits_of(&mask);
-    out.handle = header.handle;
-    if (wrong != (out.to_group() ? ShortWord::mcast_bits() : 0)) return false;
-    if (!read_body(frame, octets, out)) return false;
-    if (out.to_group() && out.ack != nullptr) return false;  // in DATA only
-    out.source = &reinterpret_cast<const EthernetHeader*>(frame)->source;
-    out.seq = Seq{header.seq};
-    out.rank = header.rank;
-    return true;
+    return wrong == (is_group(header.handle) ? ShortWord::mcast_bits() : 0);
 }
 
 }  // namespace ulc::wire

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The head of the next short frame of one stream, as far as it is known before the frame comes: all
 // but its flags, length and number. One masked comparison of three words tells whether a frame
-// begins so, in place of parse_short() and the lookups of handle, rank and address; read_body() and
-// the number are judged for each frame.
+// begins so, in place of has_short_head() and the lookups of handle, rank and address. read_body()
+// and the number are judged for each frame.
 //
 //   | destination 6 | source 6, EtherType 2 | version·type, flags, length 2, handle 4 | rank 2 | …
 //                   └ word 0                └ word 1, flags and length masked         └ word 2
@@ -21,7 +21,7 @@ namespace ulc::wire {
 class ShortHead {
 public:
     ShortHead() = default;
-    /// frame: one of the stream that parse_short() took; the next ones begin alike.
+    /// frame: one of the stream, which has_short_head(); the next ones begin alike.
     explicit ShortHead(const std::byte* frame) noexcept
         : source_(word<std::uint64_t>(frame + kSourceAt)),
           middle_(word<std::uint64_t>(frame + kMiddleAt) & mask()),

@@ -207,7 +207,8 @@ private:
         Transport& sender = transport(from);
         Session* session = sender.find_session(message.stream);
         if ((how & 2U) != 0 && session != nullptr && !sender.has_tx()) {
-            Segment* frame = sender.transmit_short(message, *session, now_);
+            if (session->tx == nullptr) return;
+            Segment* frame = sender.transmit_next(sender.predict(*session), message, now_);
             if (frame == nullptr) return;
             launch(from, frame);
         } else if (!sender.send_short(message, now_)) {
@@ -387,7 +388,7 @@ private:
     /// Parses a frame, drops it if its handle is not known here, else gives it to the transport.
     void deliver(Rank to, const Octets& octets, bool short_way) {
         Segment* segment = nodes_[to]->receiving.received(octets);
-        if (short_way && nodes_[to]->next && take_predicted(to, *segment)) return;
+        if (short_way && nodes_[to]->next && take_predicted(to, *segment)) return;  // kept
         wire::FrameView view;
         Transport& receiver = transport(to);
         const Counter verdict =
@@ -398,27 +399,18 @@ private:
             fuzz::HeapPool::release(segment);
             return;
         }
-        wire::ShortFrame frame;
-        RxStream* stream = nullptr;
-        if (short_way &&
-            wire::parse_short(segment->frame, segment->length, wire::kEtherTypeDefault, frame))
-            stream = receiver.predict(frame);
-        if (stream != nullptr) {
-            ReadyPacket packet;
-            packet.stream = receiver.take_short(frame, *stream, now_);
-            packet.payload = frame.payload;
-            packet.length = frame.length;
-            took(to, frame.rank, packet);
-            hear(to);
-            nodes_[to]->next = receiver.predict_next(segment->frame, *stream);
-            fuzz::HeapPool::release(segment);
-        } else {
-            receiver.on_frame(view, segment, now_);
-            hear(to);
+        RxPrediction fresh;
+        if (short_way && segment->length >= wire::kFrameOctetsMin &&
+            wire::has_short_head(segment->frame, wire::kEtherTypeDefault) &&
+            receiver.predict(segment->frame, fresh)) {
+            nodes_[to]->next = fresh;
+            if (take_predicted(to, *segment)) return;
         }
+        transport(to).on_frame(view, segment, now_);
+        hear(to);
     }
 
-    /// Takes a frame that begins as the one before it let expect. False: nothing was changed.
+    /// Takes a short frame by the prediction that is kept. False: nothing was changed.
     bool take_predicted(Rank to, Segment& segment) {
         Node& node = *nodes_[to];
         const RxPrediction& next = *node.next;

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quiet rounds, and the fast path of short messages through them (engine.h draws the round).
+// Quiet rounds, and the way of short messages through them (engine.h draws the round).
 //
 // In a quiet round nothing is due: the engine looks at its ports and at the submissions of its
 // clients, and no more. A short message that comes then takes no other step than its own:
 //
-//   record ─ is_short ─▶ prediction ─▶ transmit_next ─▶ send_one ─▶ port    (send_only, send_next)
-//                                 └──▶ pass ─▶ completion on this node      (pass_next)
-//   port ─▶ prediction ─ head.matches ─▶ is_next ─▶ take_next ─▶ completion (deliver_next)
+//   record ─ is_short ─▶ kept verdict ─▶ act ─▶ transmit_next ─▶ send_one ─▶ port
+//                                         └──▶ pass ─▶ completion on this node
+//   port ─▶ kept verdict ─ head.matches ─▶ act ─ is_next ─▶ take_next ─▶ completion
 //
-// The first message of a stream after any general step is looked up and judged in full (send_first,
-// pass_to, deliver_short), which makes the prediction (predictions.h) that the next ones go by.
+// The first message of a stream after any general step is judged in full, which makes the verdict
+// (verdicts.h). General rounds take the same functions (drain.cc, demux.cc).
 //
 // Everything is decided before the first store. All else that comes goes through the general steps
-// in the same round, as do messages that any of their rules has a say in. A round with one record
-// or one frame, the most frequent, has functions without a loop (send_only, receive_only).
+// in the same round, as do messages that any of their rules has a say in.
 #include <algorithm>
 #include <cstddef>
 
@@ -23,18 +22,10 @@
 namespace ulc::engine {
 namespace {
 
-constexpr std::size_t kPrefetchAhead = 2;
-
-struct Sent {
-    std::uint32_t records = 0;  ///< taken
-    bool all = false;           ///< else it left a record that drain() is to judge
+struct Taken {
+    std::uint32_t records = 0;
+    bool all = false;  ///< else it left a record that drain() is to judge
 };
-
-/// True if nothing waits before a short message of the endpoint. Predictions stand for it.
-[[nodiscard]] bool may_send_short(const Endpoint& endpoint) noexcept {
-    return endpoint.state == EndpointState::kOpen && endpoint.member != nullptr &&
-           endpoint.sends.passes_short();
-}
 
 /// Counts messages that a client submitted, before the port has the last one: a simulated host pays
 /// for a record before it pays for the frame.
@@ -49,107 +40,54 @@ struct Sent {
     look.next = endpoint.submissions.next();
 }
 
-/// Sends the first message of a client that has come, in most rounds the only one, if it was
-/// predicted and nothing is pending at the port. False: nothing was changed.
+/// Sends the first message of a client that has come, in most rounds the only one, by a kept
+/// verdict, if nothing is pending at the port. False: nothing was changed.
 [[gnu::always_inline]] inline bool send_only(Core& core, Look& look, Nanos now) {
     Endpoint& endpoint = *look.endpoint;
     Net& net = *endpoint.net;
     const ShortRecord record(endpoint.submissions.peek());
     if (!record.is_short()) return false;
     const StreamId stream = record.stream();
-    const NextMessage& next = net.predictions.place_of(endpoint.handle, stream);
-    if (!net.predictions.holds(next) || !next.is_of(endpoint.handle, stream)) return false;
-    if (next.to != nullptr) {
-        if (!pass_next(core, endpoint, next, record, now)) return false;
-        count_sent(core, 1);
-        settle_short(core, *next.to);
+    const SendVerdict& verdict = net.verdicts.place_of(endpoint.handle, stream);
+    if (!net.verdicts.holds(verdict) || !verdict.is_of(endpoint.handle, stream)) return false;
+    if (verdict.to == nullptr && (!net.transmitter.may_send_one() || !has_segments(net)))
+        return false;
+    const Sent sent = act<false>(core, endpoint, verdict, record, now);
+    if (!sent) return false;
+    count_sent(core, 1);
+    if (sent.frame != nullptr) {
+        net.transmitter.send_one(sent.frame);
     } else {
-        if (!net.transmitter.may_send_one() || !has_segments(net)) return false;
-        Segment* frame = endpoint.member->transmit_next(next.of, record.message(stream), now);
-        if (frame == nullptr) return false;
-        count_sent(core, 1);
-        net.transmitter.send_one(frame);
+        settle_short(core, *sent.to);
     }
     pop(endpoint, look);
     if (endpoint.member->next_timer() != endpoint.timer) settle_short(core, endpoint);
     return true;
 }
 
-/// The result for a record: a frame for the port, or the endpoint of this node that has its
-/// message.
-struct Gone {
-    Segment* frame = nullptr;
-    Endpoint* to = nullptr;
-};
-
-/// Sends a message in the arena of its client. Neither: nothing was changed; drain() judges it.
-[[gnu::noinline, gnu::hot]] Gone send_block(Core& core, Endpoint& endpoint, const ShortRecord head,
-                                            Nanos now) {
-    Net& net = *endpoint.net;
-    Gone gone;
-    if (!may_send_short(endpoint)) return gone;
-    urtp::Transport& member = *endpoint.member;
-    const BlockRecord record(head, endpoint.region, member.short_octets_max());
-    if (!record.is_valid()) return gone;
-    const StreamId stream = record.stream();
-    const NextMessage& next = net.predictions.place_of(endpoint.handle, stream);
-    const bool predicted = net.predictions.holds(next) && next.is_of(endpoint.handle, stream);
-    urtp::Session* session = predicted ? next.of.session : member.find_session(stream);
-    if (session != nullptr && session->local) {
-        gone.to = pass_to(core, endpoint, *session, record.message(stream), now);
-    } else if (may_transmit(core, net)) {
-        gone.frame = predicted ? send_next(member, next, record, now)
-                               : send_first(endpoint, session, record.message(stream), now);
-    }
-    if (gone.frame != nullptr || gone.to != nullptr) answer_sent(core, endpoint, record.cookie());
-    return gone;
-}
-
 /// Sends short messages of one client, the first of which has come.
-[[gnu::noinline, gnu::hot]] Sent send_short(Core& core, Look& look, Nanos now) {
+[[gnu::noinline, gnu::hot]] Taken take_records(Core& core, Look& look, Nanos now) {
     Endpoint& endpoint = *look.endpoint;
-    Sent sent;
-    Net& net = *endpoint.net;
-    Transmitter& wire = net.transmitter;
+    Transmitter& wire = endpoint.net->transmitter;
+    Taken taken;
     Segment* frame = nullptr;  // not given to the port yet
     Endpoint* passed_to = nullptr;
     do {
-        sent.all = false;
-        const ShortRecord record(endpoint.submissions.peek());
-        const StreamId stream = record.stream();
-        const NextMessage& next = net.predictions.place_of(endpoint.handle, stream);
         if (frame != nullptr) wire.push(std::exchange(frame, nullptr));
-        Endpoint* to = nullptr;
-        if (!record.is_short()) {
-            const Gone gone = send_block(core, endpoint, record, now);
-            frame = gone.frame;
-            to = gone.to;
-        } else if (net.predictions.holds(next) && next.is_of(endpoint.handle, stream)) [[likely]] {
-            if (next.to == nullptr) {
-                if (!may_transmit(core, net)) break;
-                frame = send_next(*endpoint.member, next, record, now);
-            } else if (pass_next(core, endpoint, next, record, now)) {
-                to = next.to;
-            }
-        } else if (!may_send_short(endpoint)) {
-            break;
-        } else if (urtp::Session* session = endpoint.member->find_session(stream);
-                   session != nullptr && session->local) {
-            to = pass_to(core, endpoint, *session, record.message(stream), now);
-        } else if (may_transmit(core, net)) {
-            frame = send_first(endpoint, session, record.message(stream), now);
-        }
-        if (frame == nullptr && to == nullptr) break;
-        if (to != nullptr) {
-            if (passed_to != nullptr && passed_to != to) settle_short(core, *passed_to);
-            passed_to = to;
+        const Sent sent =
+            send_short<false>(core, endpoint, ShortRecord(endpoint.submissions.peek()), now);
+        taken.all = static_cast<bool>(sent);
+        if (!taken.all) break;
+        frame = sent.frame;
+        if (sent.to != nullptr) {
+            if (passed_to != nullptr && passed_to != sent.to) settle_short(core, *passed_to);
+            passed_to = sent.to;
         }
         pop(endpoint, look);
-        sent.all = true;
-        ++sent.records;
-    } while (look.next.has_come() && sent.records < core.config.records_per_round);
-    if (sent.records == 0) return sent;  // the endpoint may have no member to settle
-    count_sent(core, sent.records);
+        ++taken.records;
+    } while (look.next.has_come() && taken.records < core.config.records_per_round);
+    if (taken.records == 0) return taken;  // the endpoint may have no member to settle
+    count_sent(core, taken.records);
     if (frame != nullptr) {
         wire.push_last(frame);
     } else {
@@ -157,71 +95,22 @@ struct Gone {
     }
     if (passed_to != nullptr) settle_short(core, *passed_to);
     settle_short(core, endpoint);
-    return sent;
+    return taken;
 }
 
-/// deliver_next() of one frame of many.
-[[gnu::noinline, gnu::hot]] Endpoint* deliver_one_of(Core& core, Net& net, Segment& segment,
-                                                     Nanos now) {
-    return deliver_next<true>(core, net, segment, now);
-}
-[[gnu::noinline, gnu::hot]] Endpoint* deliver_block_of(Core& core, Net& net, Segment& segment,
-                                                       Nanos now) {
-    return deliver_next<false>(core, net, segment, now);
-}
-
-/// Counts received frames, of which `delivered` were predicted.
-[[gnu::always_inline]] inline void count_received(Core& core, std::uint32_t frames,
-                                                  std::uint64_t octets,
-                                                  std::uint32_t delivered) noexcept {
-    core.counters.add(Counter::rx_frames, frames);
-    core.counters.add(Counter::rx_bytes, octets);
-    core.counters.add(Counter::data_received, delivered);
-    count_delivered(core, delivered);
-}
-
-/// Delivers the only frame of a net that has come, if it was predicted and is no longer than most.
-/// False: nothing was changed.
+/// Delivers the only frame of a net that has come, by a kept verdict, inside a completion. False:
+/// nothing was changed.
 [[gnu::always_inline]] inline bool receive_only(Core& core, Net& net, Nanos now) {
     Segment& segment = *net.burst[0];
     const std::uint32_t octets = segment.length;
-    if (octets > kInsideFrameMax) return false;
-    Endpoint* endpoint = deliver_next<true>(core, net, segment, now);
+    const FrameVerdict* verdict =
+        octets <= kInsideFrameMax ? kept_verdict(net, segment) : nullptr;
+    if (verdict == nullptr) return false;
+    Endpoint* endpoint = act<true>(core, net, *verdict, segment, now);
     if (endpoint == nullptr) return false;
     settle_short(core, *endpoint);
     count_received(core, 1, octets, 1);
     return true;
-}
-
-/// Takes the first `count` frames of the net's burst. False: some took a general step.
-[[gnu::noinline, gnu::hot]] bool receive_short(Core& core, Net& net, std::uint32_t count,
-                                               Nanos now) {
-    std::uint64_t octets = 0;
-    Endpoint* last = nullptr;
-    bool all = true;
-    std::uint32_t delivered = 0;
-    for (std::uint32_t n = 0; n < count; ++n) {
-        Segment& segment = *net.burst[n];
-        if (n + kPrefetchAhead < count) __builtin_prefetch(net.burst[n + kPrefetchAhead]->frame);
-        octets += segment.length;
-        Endpoint* endpoint = segment.length > kInsideFrameMax
-                                 ? deliver_block_of(core, net, segment, now)
-                                 : deliver_one_of(core, net, segment, now);
-        if (endpoint != nullptr) ++delivered;
-        if (endpoint == nullptr) endpoint = deliver_short(core, net, segment, now);
-        if (endpoint == nullptr) endpoint = take_acks(core, net, segment, now);
-        if (endpoint == nullptr) {
-            take_frame(core, net, &segment, now);
-            core.forget_predictions();
-            all = false;
-            continue;
-        }
-        if (endpoint != last && last != nullptr) settle_short(core, *last);
-        last = endpoint;
-    }
-    if (last != nullptr) settle_short(core, *last);
-    count_received(core, count, octets, delivered);
-    return all;
 }
 
 /// The next quiet round looks at the next few clients. The first time after all, at the first.
@@ -256,13 +145,13 @@ void count_moved(Core& core) noexcept {
     Net& first = *core.nets[n];
     first.show_received(first.burst, count);
     bool all =
-        (count == 1 && receive_only(core, first, now)) || receive_short(core, first, count, now);
+        (count == 1 && receive_only(core, first, now)) || receive_burst(core, first, count, now);
     for (++n; n < core.nets.size(); ++n) {
         Net& net = *core.nets[n];
         count = look_at_port(net, asked, now);
         if (count == 0) continue;
         net.show_received(net.burst, count);
-        all &= receive_short(core, net, count, now);
+        all &= receive_burst(core, net, count, now);
     }
     if (!all) [[unlikely]]
         finish_round(core, now);
@@ -279,16 +168,6 @@ void count_moved(Core& core) noexcept {
     return false;
 }
 
-/// The same in a build without the fast path: general steps take what is in Net::came.
-bool fill_nets(Core& core, Nanos now) {
-    bool came = false;
-    for (const auto& net : core.nets) {
-        net->came = look_at_port(*net, nullptr, now);
-        came |= net->came != 0;
-    }
-    return came;
-}
-
 /// A quiet round in which a client has submitted: its messages go first, as in each round. look:
 /// the first one's.
 [[gnu::noinline, gnu::hot]] bool take_submissions(Core& core, Look& look, Nanos now) {
@@ -298,16 +177,17 @@ bool fill_nets(Core& core, Nanos now) {
     Transmitter& wire = endpoint.net->transmitter;
     wire.begin_round(now);
     const bool first = send_only(core, look, now);
-    Sent sent{1, true};
+    Taken taken{first ? 1U : 0U, true};
     if (!first || look.next.has_come()) {
-        sent = send_short(core, look, now);
-        if (!sent.all && may_take(endpoint)) [[unlikely]]
-            return poll_general(core, now);
+        const Taken others = take_records(core, look, now);
+        taken = {taken.records + others.records, others.all};
     }
+    if (!taken.all && may_take(endpoint)) [[unlikely]]
+        return poll_general(core, now);
     if (wire.kept()) [[unlikely]]
         core.quiet_until = 0;
     const bool came = look_at_ports(core, endpoint.net, now);
-    if (!first && sent.records == 0 && !came) {  // the client takes no completions
+    if (taken.records == 0 && !came) {  // the client takes no completions
         core.moved = false;
         return false;
     }
@@ -317,12 +197,9 @@ bool fill_nets(Core& core, Nanos now) {
 
 /// A round while nothing is due.
 [[gnu::always_inline]] inline bool poll_quiet(Core& core, Nanos now) {
-    for (Look* look = core.looks_from; look != core.looks_to; ++look) {
-        if (!look->next.has_come()) continue;
-        return urtp::kFastPath ? take_submissions(core, *look, now) : poll_general(core, now);
-    }
-    if (urtp::kFastPath ? look_at_ports(core, nullptr, now) : fill_nets(core, now)) {
-        if (!urtp::kFastPath) return poll_general(core, now);
+    for (Look* look = core.looks_from; look != core.looks_to; ++look)
+        if (look->next.has_come()) return take_submissions(core, *look, now);
+    if (look_at_ports(core, nullptr, now)) {
         count_moved(core);
         return true;
     }
@@ -332,18 +209,6 @@ bool fill_nets(Core& core, Nanos now) {
 }
 
 }  // namespace
-
-bool take_short_frame(Core& core, Net& net, Segment& segment, Nanos now) {
-    Endpoint* endpoint = deliver_short(core, net, segment, now);
-    if (endpoint == nullptr) return false;
-    endpoint->mark(Work::kSettle);
-    return true;
-}
-
-Endpoint* pass_short(Core& core, Endpoint& from, const urtp::ShortMessage& message, Nanos now) {
-    urtp::Session* session = from.member->find_session(message.stream);
-    return session == nullptr ? nullptr : pass_to(core, from, *session, message, now);
-}
 
 bool Engine::poll(Nanos now) {
     Core& core = *core_;

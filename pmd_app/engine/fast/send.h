@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The send side of the fast path: record → frame, or completion on this node. Inline, for quiet.cc.
-//
-//   send_next, pass_next  the next message of a predicted stream: only what changes is judged
-//   send_first, pass_to   any other short message: judged in full; makes the prediction
+// A short message on its way out: record → frame, or completion on this node. Inline, for quiet.cc
+// and drain.cc.
 #pragma once
 
 #include "engine/fast/receive.h"
@@ -10,98 +8,79 @@
 
 namespace ulc::engine {
 
-/// Gives a message to its endpoint on this node, and predicts the next one. Returns the endpoint;
-/// nullptr: nothing was changed. message: by value, so that the caller keeps its own in registers.
-[[gnu::noinline]] inline Endpoint* pass_to(Core& core, Endpoint& from, urtp::Session& session,
-                                           const urtp::ShortMessage message, Nanos now) {
+/// Returns the endpoint of this node that gets messages of a session; nullptr: not at once.
+inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank) {
     const Mac& here = from.net->port.info.mac;
-    const urtp::Peer& peer = from.member->peer(static_cast<Rank>(message.stream));
+    const urtp::Peer& peer = from.member->peer(peer_rank);
     Endpoint* to = core.find(peer.handle);
     if (to == nullptr || to->net != from.net || to->job != from.job ||
         to->state != EndpointState::kOpen || to->member == nullptr || peer.mac != here)
         return nullptr;
     const Rank rank = from.member->rank();
-    if (rank >= to->member->size() || to->member->peer(rank).mac != here) return nullptr;
-    const endpoint::Claim claim = to->outlet->claim_short(rank, message.octets, message.has_tag,
-                                                          message.tag, false, to->completions);
-    if (claim.out == nullptr) return nullptr;
-    if (!from.member->pass(message, session, *to->member, now)) {
-        to->outlet->unclaim(claim);
-        return nullptr;
-    }
-    to->outlet->deliver_to(claim, rank, message, nullptr, to->completions, core.counters);
-    count_delivered(core, 1);
-    after_short(*to);
-    core.counters.add(Counter::passed_messages);
-    Predictions& predictions = from.net->predictions;
-    predictions.place_of(from.handle, message.stream) = {
-        .of = {.session = &session},
-        .to = to,
-        .endpoint = from.handle,
-        .stream = message.stream,
-        .epoch = predictions.epoch(),
-    };
-    return to;
+    const bool knows = to->member->rank() == peer_rank && rank < to->member->size() &&
+                       to->member->peer(rank).mac == here;
+    return knows && to->outlet->may_claim(rank) ? to : nullptr;
 }
 
-/// Gives the next message to an endpoint of this node that was predicted. False: nothing was
-/// changed.
-[[gnu::noinline, gnu::hot]] inline bool pass_next(Core& core, Endpoint& from,
-                                                  const NextMessage& next, const ShortRecord record,
-                                                  Nanos now) {
-    const urtp::ShortMessage message = record.message(next.stream);
-    Endpoint& to = *next.to;
-    abi::CompletionRecord* out =
-        to.outlet->claim_next(message.has_tag, message.tag, to.completions);
-    if (out == nullptr || !from.member->pass(message, *next.of.session, *to.member, now))
+/// Judges a stream: whether short messages of the client go there at once, as a frame to one
+/// receiver or to the only group of which no other member is here, or to an endpoint of this node.
+/// False: the general steps decide.
+[[gnu::noinline]] inline bool judge(Core& core, Endpoint& endpoint, StreamId stream,
+                                    SendVerdict& out) {
+    out.epoch = Verdicts::kNever;
+    if (endpoint.state != EndpointState::kOpen || endpoint.member == nullptr ||
+        !endpoint.sends.passes_short())
         return false;
-    to.outlet->deliver_inside(from.member->rank(), message, *out, to.completions);
+    urtp::Transport& member = *endpoint.member;
+    out.to = nullptr;
+    if (is_group(stream)) {
+        const LocalGroup* here = endpoint.net->groups.find(stream);
+        const urtp::Group* group = member.find_group(stream);
+        if (here == nullptr || group == nullptr || group->tx == nullptr ||
+            here->members.size() != 1 || here->members[0] != &endpoint)
+            return false;
+        out.of = member.predict(*group);
+    } else {
+        urtp::Session* session = member.find_session(stream);
+        if (session == nullptr || session->tx == nullptr) return false;
+        out.of = member.predict(*session);
+        if (session->local) {
+            out.to = session->gone ? nullptr : receiver_here(core, endpoint, session->rank);
+            if (out.to == nullptr) return false;
+            out.of.theirs = out.to->member->takes_passed(member.rank());
+            if (out.of.theirs == nullptr) return false;
+        }
+    }
+    out.endpoint = endpoint.handle;
+    out.stream = stream;
+    out.epoch = endpoint.net->verdicts.epoch();
+    return true;
+}
+
+/// Gives a message to its endpoint of this node. False: nothing was changed. message: by value, so
+/// that the caller keeps its own in registers.
+template <bool kInside>
+[[gnu::noinline, gnu::hot]] inline bool pass(Core& core, Endpoint& from, const SendVerdict& verdict,
+                                             const urtp::ShortMessage message, Nanos now) {
+    Endpoint& to = *verdict.to;
+    const endpoint::Claim claim = to.outlet->claim<kInside>(
+        message.octets, message.has_tag, message.tag, false, to.completions);
+    if (claim.out == nullptr) return false;
+    if (!from.member->pass(verdict.of, *to.member, now)) {
+        to.outlet->unclaim(claim);
+        return false;
+    }
+    to.outlet->deliver_to(claim, from.member->rank(), message, nullptr, to.completions,
+                          core.counters);
     count_delivered(core, 1);
     after_short(to);
     core.counters.add(Counter::passed_messages);
     return true;
 }
 
-/// Makes the frame of a short message to a group of which this endpoint is the only member here,
-/// and a prediction. Returns nullptr if nothing was changed.
-inline Segment* multicast_short(Endpoint& endpoint, const urtp::ShortMessage& message,
-                                NextMessage& next, Nanos now) {
-    if (!is_group(message.stream)) return nullptr;
-    const LocalGroup* here = endpoint.net->groups.find(message.stream);
-    const urtp::Group* group = endpoint.member->find_group(message.stream);
-    if (here == nullptr || group == nullptr || here->members.size() != 1 ||
-        here->members[0] != &endpoint)
-        return nullptr;
-    Segment* frame = endpoint.member->transmit_short(message, *group, now);
-    if (frame != nullptr) next.of = endpoint.member->predict_next(*group);
-    return frame;
-}
-
-/// Makes the frame of a short message that was not predicted, and predicts the next message.
-/// Returns nullptr if nothing was changed. session: with the receiver; nullptr: none, or a group's.
-[[gnu::noinline]] inline Segment* send_first(Endpoint& endpoint, urtp::Session* session,
-                                             const urtp::ShortMessage message, Nanos now) {
-    Predictions& predictions = endpoint.net->predictions;
-    NextMessage& next = predictions.place_of(endpoint.handle, message.stream);
-    Segment* frame = nullptr;
-    if (session == nullptr) {
-        frame = multicast_short(endpoint, message, next, now);
-    } else {
-        frame = endpoint.member->transmit_short(message, *session, now);
-        if (frame != nullptr) next.of = endpoint.member->predict_next(*session);
-    }
-    if (frame == nullptr) return nullptr;
-    next.to = nullptr;
-    next.endpoint = endpoint.handle;
-    next.stream = message.stream;
-    next.epoch = predictions.epoch();
-    return frame;
-}
-
-/// True if the net has frames to send from, beyond those that are kept for control.
+/// True if the net has frames to send from.
 [[gnu::always_inline]] inline bool has_segments(const Net& net) noexcept {
-    const SegmentPool& pool = net.port.pool;
-    return net.link_is_up && pool.available(pool.context) > endpoint::kKeptForControl;
+    return net.link_is_up && net.port.pool.has_for_data();
 }
 
 /// True if the net takes one more frame of a client.
@@ -114,13 +93,67 @@ inline Segment* multicast_short(Endpoint& endpoint, const urtp::ShortMessage& me
     return has_segments(net);
 }
 
-/// Makes the frame of the next message of a stream that was predicted. Returns nullptr if nothing
-/// was changed.
-template <typename Record>
-[[gnu::noinline, gnu::hot]] inline Segment* send_next(urtp::Transport& member,
-                                                      const NextMessage& next, const Record record,
-                                                      Nanos now) {
-    return member.transmit_next(next.of, record.message(next.stream), now);
+/// The end of a short message: a frame for the port, the endpoint of this node that has it, or a
+/// frame in the queue of its transport.
+struct Sent {
+    Segment* frame = nullptr;
+    Endpoint* to = nullptr;
+    bool queued = false;
+
+    explicit operator bool() const noexcept { return frame != nullptr || to != nullptr || queued; }
+};
+
+/// Sends a short message by its verdict. kQueues: its frame waits for the round's transmit step;
+/// else the net takes a frame. None: nothing was changed.
+template <bool kQueues, typename Record>
+[[gnu::always_inline]] inline Sent act(Core& core, Endpoint& from, const SendVerdict& verdict,
+                                       const Record& record, Nanos now) {
+    if (verdict.to != nullptr) [[unlikely]]
+        return {.to = pass<Record::kInside>(core, from, verdict, record.message(verdict.stream), now)
+                          ? verdict.to
+                          : nullptr};
+    if constexpr (kQueues) {
+        return {.queued = from.net->port.pool.has_for_data() &&
+                          from.member->queue_next(verdict.of, record.message(verdict.stream), now)};
+    } else {
+        return {.frame =
+                    from.member->transmit_next(verdict.of, record.message(verdict.stream), now)};
+    }
+}
+
+/// Sends the message of a record. None: nothing was changed; the general steps decide.
+template <bool kQueues, typename Record>
+[[gnu::always_inline]] inline Sent send_message(Core& core, Endpoint& from, const Record& record,
+                                                Nanos now) {
+    const StreamId stream = record.stream();
+    Verdicts& verdicts = from.net->verdicts;
+    SendVerdict& verdict = verdicts.place_of(from.handle, stream);
+    if (!verdicts.holds(verdict) || !verdict.is_of(from.handle, stream)) [[unlikely]]
+        if (!judge(core, from, stream, verdict)) return {};
+    if (!kQueues && verdict.to == nullptr && !may_transmit(core, *from.net)) return {};
+    return act<kQueues>(core, from, verdict, record, now);
+}
+
+/// Sends a message in the arena of its client, as send_short().
+template <bool kQueues>
+[[gnu::noinline, gnu::hot]] inline Sent send_block(Core& core, Endpoint& from,
+                                                   const ShortRecord head, Nanos now) {
+    if (from.member == nullptr) return {};
+    const BlockRecord record(head, from.region, from.member->short_octets_max());
+    if (!record.is_valid()) return {};
+    const Sent sent = send_message<kQueues>(core, from, record, now);
+    if (sent) answer_sent(core, from, record.cookie());
+    return sent;
+}
+
+/// Sends the message of a record if it is short. None: nothing was changed; the general steps
+/// decide. The caller counts.
+template <bool kQueues>
+[[gnu::always_inline]] inline Sent send_short(Core& core, Endpoint& from, const ShortRecord& record,
+                                              Nanos now) {
+    if (!record.is_short()) [[unlikely]]
+        return send_block<kQueues>(core, from, record, now);
+    return send_message<kQueues>(core, from, record, now);
 }
 
 }  // namespace ulc::engine

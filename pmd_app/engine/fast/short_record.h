@@ -28,6 +28,7 @@ static_assert(offsetof(RecordHead, kind) == offsetof(abi::SubmissionRecord, kind
 
 class ShortRecord {
 public:
+    static constexpr bool kInside = true;  ///< the message fits in a completion
     explicit ShortRecord(const abi::SubmissionRecord& record) noexcept
         : record_(record), head_(word(record.mark)) {}
     [[nodiscard]] bool is_send() const noexcept { return head().kind == abi::SubmitKind::kSend; }
@@ -65,6 +66,7 @@ protected:
 /// A whole message in the arena, which is to be answered when its payload was copied.
 class BlockRecord : public ShortRecord {
 public:
+    static constexpr bool kInside = false;
     /// octets_max: longest message that the sender's transport takes in one packet.
     BlockRecord(const ShortRecord& record, const abi::Region& region,
                 std::uint32_t octets_max) noexcept
@@ -99,19 +101,5 @@ private:
     std::uint32_t octets_ = 0;
     const std::byte* payload_ = nullptr;
 };
-
-/// Reads a record that carries a short message, in itself or in the arena. Returns false if it
-/// carries none.
-[[nodiscard]] inline bool read_short(const abi::SubmissionRecord& record, const abi::Region& region,
-                                     std::uint32_t octets_max, urtp::ShortMessage& out) noexcept {
-    const ShortRecord inside(record);
-    if (inside.is_short()) {
-        out = inside.message(inside.stream());
-        return true;
-    }
-    const BlockRecord block(inside, region, octets_max);
-    out = block.message(block.stream());
-    return block.is_valid();
-}
 
 }  // namespace ulc::engine

@@ -86,7 +86,7 @@ void Net::fields(state::Archive& archive) {
               (transmitter, arrivals, filter, jobs, send_frames_all, receive_frames_all, link_due,
                link_is_up, missed_due, missed, heard_else),
               (port, bond, departures, groups, index, ether_type, send_frames, receive_frames,
-               frames_to_lend, came, burst, landing, drops, costs, silences, transit, predictions,
+               frames_to_lend, burst, landing, drops, costs, silences, transit, verdicts,
                mtu_usable, refusals, mac_seen));
     archive.values(costs.calls, costs.refusals, costs.copied_bytes);
     if (archive.importing() && port.silences != nullptr) silences = port.silences(port.context);

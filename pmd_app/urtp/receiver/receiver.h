@@ -41,11 +41,10 @@ public:
     bool on_mcast(const wire::FrameView& frame, Segment* segment, Session& session, Nanos now);
     void on_probe(const wire::FrameView& frame, Session& session, Nanos now);
     [[nodiscard]] bool is_next(const wire::FrameView& frame) const noexcept;  ///< as in Transport
-    [[nodiscard]] bool is_clear(const RxStream& rx, Seq seq) const noexcept;
-    // is_clear() in two parts, for a prediction (urtp/prediction.h).
+    // The conditions of take_clear(), in two parts, for a prediction (urtp/prediction.h).
     [[nodiscard]] bool is_predictable(const RxStream& rx) const noexcept;
     [[nodiscard]] bool is_next(const RxStream& rx, Seq seq) const noexcept;
-    /// Takes a packet without a node, after is_clear(): it is next in order, and nothing waits.
+    /// Takes a packet without a node: it is next in order, and nothing waits.
     void take_clear(RxStream& rx, bool ack_now, Nanos now) noexcept;
     [[nodiscard]] bool may_pass(const Session& session, Seq seq) const noexcept;
     void take_passed(RxStream& rx, Nanos now) noexcept;  ///< without a frame, nor an answer

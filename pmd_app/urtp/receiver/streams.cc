@@ -16,10 +16,10 @@ Receiver::Receiver(Context& context, Sessions& sessions, ControlQueue& control)
       store_(context.params().rx_pool_packets, context.config.send_frames,
              context.config.receive_frames),
       room_(store_),
-      takes_short_(kFastPath && context.params().acknowledged && !context.params().packs),
+      takes_short_(context.params().acknowledged && !context.params().packs),
       in_turn_(context.params().receives_in_turn),
       ready_slot_(context.params().ready_slot),
-      plain_acks_(kFastPath && context.policy.credit == kUrtp.credit &&
+      plain_acks_(context.policy.credit == kUrtp.credit &&
                   context.policy.next_ack == kUrtp.next_ack),
       plain_step_(std::min(params().unasked_ack_window(), std::max(1U, params().window / 2))),
       ack_delay_(context.ack_delay(0)) {}

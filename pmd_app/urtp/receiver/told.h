@@ -104,7 +104,7 @@ inline bool Receiver::grants_whole_window(const Session& session) const noexcept
 [[gnu::always_inline]] inline bool Receiver::may_pass(const Session& session,
                                                       Seq seq) const noexcept {
     const RxStream& rx = session.unicast;
-    return is_clear(rx, seq) && rx.acked == seq && !rx.ack_due && !rx.missing() && !rx.timed &&
+    return is_next(rx, seq) && rx.acked == seq && !rx.ack_due && !rx.missing() && !rx.timed &&
            rx.ask_all_at == kNever && rx.ask_new_at == kNever;
 }
 
@@ -116,18 +116,14 @@ inline bool Receiver::grants_whole_window(const Session& session) const noexcept
     ++rx.ack_at;
 }
 
-[[gnu::always_inline]] inline bool Receiver::is_clear(const RxStream& rx, Seq seq) const noexcept {
-    return seq == rx.next && !room_.is_awaited() && is_predictable(rx);
-}
-
-/// The conditions of is_clear() that the fast path leaves as they are.
+/// What general steps alone change.
 [[gnu::always_inline]] inline bool Receiver::is_predictable(const RxStream& rx) const noexcept {
     const Session& session = *rx.session;
     return takes_short_ && rx.held == 0 && session.blocked == 0 && session.ready_head == nullptr &&
            !rx.room.rationed;
 }
 
-/// The others. The packet is of a stream that was predicted.
+/// The rest.
 [[gnu::always_inline]] inline bool Receiver::is_next(const RxStream& rx, Seq seq) const noexcept {
     return seq == rx.next && !room_.is_awaited();
 }

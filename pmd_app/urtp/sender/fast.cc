@@ -4,16 +4,12 @@
 
 namespace ulc::urtp {
 
-bool Sender::send_short(const ShortMessage& message, Nanos now) noexcept {
-    Session* session = message.stream < sessions_.size() ? sessions_.find(message.stream) : nullptr;
-    TxStream* tx = session != nullptr ? session->tx.get() : nullptr;
-    if (tx == nullptr || !admits_short(*tx, now)) return false;
-    Segment* segment = context_.pool.get();
-    if (segment == nullptr) return false;
-    const bool asks = tx->asks();
-    build_short(predict(*session), message, asks, *segment, now);
-    retain(*tx, segment, asks, now);
-    return true;
+bool Sender::queue_next(const TxPrediction& prediction, const ShortMessage& message,
+                        Nanos now) noexcept {
+    bool asks = false;
+    Segment* segment = make_next(prediction, message, asks, now);
+    if (segment != nullptr) retain(*prediction.tx, segment, asks, now);
+    return segment != nullptr;
 }
 
 }  // namespace ulc::urtp

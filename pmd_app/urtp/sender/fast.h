@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The fast path of a new packet: may_send(), plan(), commit() and next_new() in one function, for a
-// whole short message to one receiver. Everything is decided before the first store. A message that
-// any rule of the general path has a say in goes there, with nothing changed. Both give the same
-// bytes. Inline, for fast.cc and urtp/fast.h.
+// A new packet that is a whole short message: may_send(), plan(), commit() and next_new() in one
+// function. Everything is decided before the first store. A message that any rule of the general
+// path has a say in goes there, with nothing changed. Both give the same bytes. Inline, for fast.cc
+// and urtp/fast.h.
 #pragma once
 
 #include <algorithm>
@@ -88,36 +88,26 @@ inline TxPrediction Sender::predict(const Group& group) const noexcept {
     return {sessions_.head_of(*group.tx), false, nullptr, group.tx.get()};
 }
 
-inline Segment* Sender::transmit_short(const ShortMessage& message, Session& session,
-                                       Nanos now) noexcept {
-    if (session.tx == nullptr || !admits_short(*session.tx, now)) return nullptr;
-    return transmit_admitted(predict(session), message, now);
+/// Makes the frame of a short message. Returns nullptr, with nothing changed, if the general path
+/// decides. asks: is set then.
+[[gnu::always_inline]] inline Segment* Sender::make_next(const TxPrediction& prediction,
+                                                         const ShortMessage& message, bool& asks,
+                                                         Nanos now) noexcept {
+    const TxStream& tx = *prediction.tx;
+    Segment* segment = admits_short(tx, now) ? context_.pool.get() : nullptr;
+    if (segment == nullptr) return nullptr;
+    asks = tx.asks();
+    build_short(prediction, message, asks, *segment, now);
+    return segment;
 }
 
-inline Segment* Sender::transmit_short(const ShortMessage& message, const Group& group,
-                                       Nanos now) noexcept {
-    if (group.tx == nullptr || !admits_short(*group.tx, now)) return nullptr;
-    return transmit_admitted(predict(group), message, now);
-}
-
-/// The transport has no other frame to transmit. Returns nullptr if the general path decides.
+/// The transport has no other frame to transmit.
 [[gnu::always_inline]] inline Segment* Sender::transmit_next(const TxPrediction& prediction,
                                                              const ShortMessage& message,
                                                              Nanos now) noexcept {
-    if (!admits_short(*prediction.tx, now)) return nullptr;
-    return transmit_admitted(prediction, message, now);
-}
-
-/// The same of a stream that admits the packet. nullptr: there is no frame.
-[[gnu::always_inline]] inline Segment* Sender::transmit_admitted(const TxPrediction& prediction,
-                                                                 const ShortMessage& message,
-                                                                 Nanos now) noexcept {
-    TxStream& tx = *prediction.tx;
-    Segment* segment = context_.pool.get();
-    if (segment == nullptr) return nullptr;
-    const bool asks = tx.asks();
-    build_short(prediction, message, asks, *segment, now);
-    keep_sent(tx, segment, asks, now);
+    bool asks = false;
+    Segment* segment = make_next(prediction, message, asks, now);
+    if (segment != nullptr) keep_sent(*prediction.tx, segment, asks, now);
     return segment;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sending half of a transport: admits packets, numbers them, retains them until all have
 // acknowledged, and repeats what is asked for (docs/PROTOCOL.md §4). Its files:
-//   fast.cc      the common case of a new packet, in one function
+//   fast.cc      a whole short message, in one function
 //   submit.cc    admission, headers and numbers of new packets (§5: `after` entries)
 //   transmit.cc  new packets in the order of their commits; streams begin and end
 //   answers.cc   acknowledgements and requests of the receivers
@@ -45,9 +45,8 @@ public:
     void commit(const PacketMeta& meta, const PacketPlan& plan, Segment* segment,
                 std::uint32_t length, Nanos now);
     [[nodiscard]] std::uint32_t short_octets_max() const noexcept { return short_octets_max_; }
-    bool send_short(const ShortMessage& message, Nanos now) noexcept;
-    Segment* transmit_short(const ShortMessage& message, Session& session, Nanos now) noexcept;
-    Segment* transmit_short(const ShortMessage& message, const Group& group, Nanos now) noexcept;
+    bool queue_next(const TxPrediction& prediction, const ShortMessage& message,
+                    Nanos now) noexcept;
     Segment* transmit_next(const TxPrediction& prediction, const ShortMessage& message,
                            Nanos now) noexcept;
     [[nodiscard]] TxPrediction predict(Session& session) const noexcept;
@@ -118,8 +117,8 @@ private:
     void build_short(const TxPrediction& of, const ShortMessage& message, bool asks,
                      Segment& segment, Nanos now) noexcept;
     [[nodiscard]] bool admits_short(const TxStream& tx, Nanos now) const noexcept;
-    Segment* transmit_admitted(const TxPrediction& prediction, const ShortMessage& message,
-                               Nanos now) noexcept;
+    Segment* make_next(const TxPrediction& prediction, const ShortMessage& message, bool& asks,
+                       Nanos now) noexcept;
     TxSlot& take_slot(TxStream& tx, Segment* segment, bool asks, Nanos now,
                       bool sent = false) noexcept;
     void keep_sent(TxStream& tx, Segment* segment, bool asks, Nanos now) noexcept;

@@ -47,7 +47,7 @@ Sender::Sender(Context& context, Sessions& sessions, ControlQueue& control, Rece
       sessions_(sessions),
       control_(control),
       receiver_(receiver),
-      takes_short_(kFastPath && !context.config.crc && context.params().acknowledged &&
+      takes_short_(!context.config.crc && context.params().acknowledged &&
                    !context.params().credit_request && context.params().free_lazily == 0 &&
                    !context.params().packs &&
                    context.params().reserve_above >= ShortMessage::kOctetsSure),

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fast path and general path give the same frames at the same times, and the same counters: random
 // traffic runs in two worlds that differ in nothing else. Also under loss, in small windows and in
-// other profiles. Each byte of a head that a prediction leaves open is judged. Parts are skipped
-// with -Dfast_path=false.
+// other profiles. Each byte of a head that a prediction leaves open is judged.
 #include "tests/unit/urtp/world.h"
 
 namespace ulc::urtp {
@@ -99,7 +98,6 @@ Outcome play(const Traffic& traffic, bool fast) {
 }
 
 void compare(const Traffic& traffic) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     std::uint64_t transmitted = 0;
     std::uint64_t fast = 0;
     std::uint64_t taken = 0;
@@ -154,7 +152,6 @@ TEST(UrtpFastPath, gives_them_in_other_profiles) {
 }
 
 TEST(UrtpFastPath, leaves_what_it_may_not_decide_to_the_general_path) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     World world(3);
     const ShortMessage message{.stream = 1, .octets = 1, .payload = "x"};
     EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "the first makes the stream";
@@ -196,32 +193,39 @@ public:
                   Counter::kCount);
         return view;
     }
-    /// Frame n as it is parsed, for a test to change.
-    wire::ShortFrame frame(std::size_t n) {
-        wire::ShortFrame frame;
-        EXPECT_TRUE(wire::parse_short(frames_[n]->frame, frames_[n]->length,
-                                      wire::kEtherTypeDefault, frame));
-        return frame;
+    bool has_short_head(std::size_t n) {
+        return wire::has_short_head(frames_[n]->frame, wire::kEtherTypeDefault);
+    }
+    bool predict(std::size_t n, RxPrediction& out) {
+        return receiver().predict(frames_[n]->frame, out);
+    }
+    bool may_predict(std::size_t n) {
+        RxPrediction out;
+        return predict(n, out);
     }
     bool take_short(std::size_t n) {
-        const wire::ShortFrame one = frame(n);
-        RxStream* stream = receiver().predict(one);
-        if (stream != nullptr) {
-            EXPECT_EQ(receiver().take_short(one, *stream, world_.now),
-                      one.to_group() ? test::kWorld : 0U);
-        }
+        RxPrediction prediction;
+        EXPECT_TRUE(has_short_head(n));
+        wire::ShortBody body;
+        const bool takes =
+            predict(n, prediction) && receiver().is_next(prediction, frames_[n]->frame,
+                                                         frames_[n]->length, body);
+        if (takes) (void)receiver().take_next(prediction, body, world_.now);
         receiver().check_invariants();
-        return stream != nullptr;
+        return takes;
     }
-    /// Takes frame n by take_short(). Returns what the next frame of its stream is to be.
+    /// Takes frame n by take_short(). Returns what the frames of its stream are judged by.
     RxPrediction predict_after(std::size_t n) {
-        const wire::ShortFrame one = frame(n);
-        RxStream* stream = receiver().predict(one);
-        EXPECT_NE(stream, nullptr);
-        receiver().take_short(one, *stream, world_.now);
-        return receiver().predict_next(frames_[n]->frame, *stream);
+        RxPrediction prediction;
+        EXPECT_TRUE(predict(n, prediction));
+        EXPECT_TRUE(take_short(n));
+        return prediction;
     }
     Segment& segment(std::size_t n) { return *frames_[n]; }
+    /// Of frame n, for a test to change.
+    wire::Header& header(std::size_t n) {
+        return *reinterpret_cast<wire::Header*>(frames_[n]->frame + sizeof(wire::EthernetHeader));
+    }
     bool is_next(const RxPrediction& prediction, std::size_t n) {
         wire::ShortBody frame;
         return prediction.head.matches(frames_[n]->frame) &&
@@ -239,7 +243,6 @@ private:
 };
 
 TEST(UrtpFastPath, takes_a_packet_only_if_nothing_waits) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r;
     const std::size_t a = r.make("a");
     const std::size_t b = r.make("b");
@@ -255,7 +258,6 @@ TEST(UrtpFastPath, takes_a_packet_only_if_nothing_waits) {
 }
 
 TEST(UrtpFastPath, leaves_a_packet_that_fills_a_hole_to_the_general_path) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r;
     const std::size_t a = r.make("a");
     const std::size_t b = r.make("b");
@@ -266,7 +268,6 @@ TEST(UrtpFastPath, leaves_a_packet_that_fills_a_hole_to_the_general_path) {
 }
 
 TEST(UrtpFastPath, takes_a_multicast_only_if_nothing_waits) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r;
     const std::size_t a = r.make("a", test::kWorld);
     const std::size_t b = r.make("b", test::kWorld);
@@ -279,14 +280,13 @@ TEST(UrtpFastPath, takes_a_multicast_only_if_nothing_waits) {
     EXPECT_TRUE(r.take_short(b));
     EXPECT_FALSE(r.take_short(b)) << "a duplicate";
     EXPECT_TRUE(r.take_short(c));
-    wire::ShortFrame frame = r.frame(r.make("d", test::kWorld));
-    EXPECT_NE(r.receiver().predict(frame), nullptr);
-    frame.handle = test::kWorld + 1;
-    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "no group of ours";
+    const std::size_t d = r.make("d", test::kWorld);
+    EXPECT_TRUE(r.may_predict(d));
+    r.header(d).handle = test::kWorld + 1;
+    EXPECT_FALSE(r.may_predict(d)) << "no group of ours";
 }
 
 TEST(UrtpFastPath, predicts_each_octet_of_a_head_but_flags_length_and_number) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r;
     r.take_general(r.make("a"));
     EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
@@ -312,7 +312,6 @@ TEST(UrtpFastPath, predicts_each_octet_of_a_head_but_flags_length_and_number) {
 }
 
 TEST(UrtpFastPath, judges_what_a_prediction_leaves_open) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r;
     r.take_general(r.make("a"));
     EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
@@ -320,7 +319,7 @@ TEST(UrtpFastPath, judges_what_a_prediction_leaves_open) {
     const std::size_t c = r.make(std::string(40, 'c'));
     const std::size_t d = r.make("d");
     EXPECT_FALSE(r.is_next(prediction, d)) << "not the next number";
-    auto& header = *reinterpret_cast<wire::Header*>(r.segment(c).frame + 14);
+    wire::Header& header = r.header(c);
     const std::uint16_t length = header.length;
     header.length = static_cast<std::uint16_t>(length + 1);
     EXPECT_FALSE(r.is_next(prediction, c)) << "longer than the frame";
@@ -332,7 +331,6 @@ TEST(UrtpFastPath, judges_what_a_prediction_leaves_open) {
 }
 
 TEST(UrtpFastPath, believes_no_predicted_acknowledgement_of_what_was_not_sent) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Params params;
     params.window = 8;  // soon open
     World world(2, params);
@@ -357,7 +355,8 @@ TEST(UrtpFastPath, believes_no_predicted_acknowledgement_of_what_was_not_sent) {
     Segment* segment = world.members[1]->next_tx(world.now);
     ASSERT_NE(segment, nullptr);
     wire::ShortBody frame;
-    const RxPrediction next = world.members[0]->predict_next(segment->frame, session->unicast);
+    RxPrediction next;
+    ASSERT_TRUE(world.members[0]->predict(segment->frame, next));
     ASSERT_TRUE(world.members[0]->is_next(next, segment->frame, segment->length, frame));
     ASSERT_NE(frame.ack, nullptr);
     wire::AckEntry entry = *frame.ack;
@@ -374,7 +373,6 @@ TEST(UrtpFastPath, believes_no_predicted_acknowledgement_of_what_was_not_sent) {
 
 // O-1
 TEST(UrtpFastPath, predicts_no_message_behind_a_multicast_under_way) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     World world(2);
     world.takes_at_once = world.by_fast_path = true;
     const ShortMessage there{.stream = 1, .octets = 1, .payload = "x"};
@@ -399,7 +397,6 @@ TEST(UrtpFastPath, predicts_no_message_behind_a_multicast_under_way) {
 }
 
 TEST(UrtpFastPath, predicts_no_acknowledgement_in_a_multicast) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r;
     r.take_general(r.make("a", test::kWorld));
     EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
@@ -411,45 +408,39 @@ TEST(UrtpFastPath, predicts_no_acknowledgement_in_a_multicast) {
 }
 
 TEST(UrtpFastPath, leaves_a_counted_group_to_its_rules) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r("pcode");
     r.take_general(r.make("a", test::kWorld));
     EXPECT_EQ(r.world().receive(0, 1), std::vector<std::string>{"a"});
-    wire::FrameView second = r.view(r.make("b", test::kWorld));
-    ASSERT_EQ(second.type, wire::FrameType::kCounted);
-    wire::ShortFrame frame;  // as one of an impostor that leaves the count out
-    frame.source = &second.source;
-    frame.handle = second.handle;
-    frame.seq = second.seq;
-    frame.rank = second.rank;
-    EXPECT_EQ(r.receiver().predict(frame), nullptr);
+    const std::size_t b = r.make("b", test::kWorld);
+    ASSERT_EQ(r.view(b).type, wire::FrameType::kCounted);
+    EXPECT_FALSE(r.has_short_head(b));
+    EXPECT_FALSE(r.may_predict(b)) << "nor as one of an impostor that leaves the count out";
 }
 
 TEST(UrtpFastPath, takes_nothing_from_a_stranger_or_a_rank_that_is_gone) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     Receiving r;
     r.take_general(r.make("a"));
     EXPECT_EQ(r.world().receive(0, 1).size(), 1U);
     const std::size_t b = r.make("b");
-    wire::ShortFrame frame = r.frame(b);
-    EXPECT_NE(r.receiver().predict(frame), nullptr);
-    const Mac other = test::mac_of(2);
-    frame.source = &other;
-    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "another's address";
-    frame = r.frame(b);
-    frame.rank = 7;
-    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "no such rank";
-    frame.rank = 2;
-    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "nothing was heard of it";
-    frame.rank = 0;
-    EXPECT_EQ(r.receiver().predict(frame), nullptr) << "itself";
+    EXPECT_TRUE(r.may_predict(b));
+    auto& source = reinterpret_cast<wire::EthernetHeader*>(r.segment(b).frame)->source;
+    const Mac own = std::exchange(source, test::mac_of(2));
+    EXPECT_FALSE(r.may_predict(b)) << "another's address";
+    source = own;
+    r.header(b).rank = std::uint16_t{7};
+    EXPECT_FALSE(r.may_predict(b)) << "no such rank";
+    r.header(b).rank = std::uint16_t{2};
+    EXPECT_FALSE(r.may_predict(b)) << "nothing was heard of it";
+    r.header(b).rank = std::uint16_t{0};
+    EXPECT_FALSE(r.may_predict(b)) << "itself";
+    r.header(b).rank = std::uint16_t{1};
+    EXPECT_TRUE(r.may_predict(b));
     r.receiver().peer_gone(1, EventKind::kPeerLeft, r.world().now);
     EXPECT_FALSE(r.take_short(b));
 }
 
 // S-15
 TEST(UrtpFastPath, acknowledges_what_it_takes) {
-    if (!kFastPath) GTEST_SKIP() << "built with -Dfast_path=false";
     World world(2);
     world.takes_at_once = world.by_fast_path = true;
     for (int n = 0; n < 100; ++n) {

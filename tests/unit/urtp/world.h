@@ -186,22 +186,19 @@ public:
         Session* session = members[from]->find_session(message.stream);
         const Group* group = members[from]->find_group(message.stream);
         if (dead[from] || busy_until_[from] > now) return false;
-        if (session == nullptr && group == nullptr) return false;
-        const auto known = next_messages_.find({from, message.stream});
-        Segment* frame = nullptr;
-        if (known != next_messages_.end()) {
-            members[from]->check_prediction(known->second);
-            frame = members[from]->transmit_next(known->second, message, now);
-            if (frame != nullptr) ++sent_by_prediction;
-        } else if (group != nullptr) {
-            frame = members[from]->transmit_short(message, *group, now);
-        } else {
-            frame = members[from]->transmit_short(message, *session, now);
+        if (group != nullptr ? group->tx == nullptr : session == nullptr || session->tx == nullptr)
+            return false;
+        auto known = next_messages_.find({from, message.stream});
+        const bool kept = known != next_messages_.end();
+        if (!kept) {
+            const TxPrediction fresh = group != nullptr ? members[from]->predict(*group)
+                                                        : members[from]->predict(*session);
+            known = next_messages_.insert_or_assign({from, message.stream}, fresh).first;
         }
+        members[from]->check_prediction(known->second);
+        Segment* frame = members[from]->transmit_next(known->second, message, now);
         if (frame == nullptr) return false;
-        next_messages_[{from, message.stream}] = group != nullptr
-                                                     ? members[from]->predict_next(*group)
-                                                     : members[from]->predict_next(*session);
+        if (kept) ++sent_by_prediction;
         launch(from, frame);
         return true;
     }
@@ -297,7 +294,7 @@ public:
     Nanos now = 1'000'000;
     std::function<Fate(const wire::FrameView&, Rank to)> hook;
     bool takes_at_once = false;  ///< receivers take packets as they come
-    bool by_fast_path = false;   ///< and by Transport::take_short(), if that takes them
+    bool by_fast_path = false;   ///< and by Transport::take_next(), if that takes them
     std::uint64_t put_off = 0;   ///< number of times that only put_off_timers() had work
     std::uint64_t sent_by_prediction = 0;
     std::uint64_t taken_by_prediction = 0;
@@ -369,25 +366,9 @@ private:
             pool.table().drop(flight.segment);
             return;
         }
-        if (by_fast_path && take_predicted(flight, view)) return;
-        wire::ShortFrame frame;
-        RxStream* stream = nullptr;
-        if (by_fast_path && wire::parse_short(flight.segment->frame, flight.segment->length,
-                                              wire::kEtherTypeDefault, frame))
-            stream = members[flight.to]->predict(frame);
-        if (stream != nullptr) {
-            ++(frame.to_group() ? multicasts_taken_at_once : taken_at_once);
-            EXPECT_EQ(members[flight.to]->take_short(frame, *stream, now),
-                      frame.to_group() ? frame.handle : flight.to);
-            taken_[{flight.to, view.rank}].emplace_back(
-                reinterpret_cast<const char*>(frame.payload), frame.length);
-            next_frames_[{flight.to, view.handle, view.rank}] =
-                members[flight.to]->predict_next(flight.segment->frame, *stream);
-            pool.table().drop(flight.segment);
-        } else {
-            forget(flight.to);
-            members[flight.to]->on_frame(view, flight.segment, now);
-        }
+        if (by_fast_path && take_short(flight, view)) return;
+        forget(flight.to);
+        members[flight.to]->on_frame(view, flight.segment, now);
         members[flight.to]->check_invariants();
         for (Rank source = 0; takes_at_once && source < members.size(); ++source) {
             std::vector<std::string> all = receive(flight.to, source);
@@ -395,19 +376,27 @@ private:
         }
     }
 
-    /// Takes a frame that the previous one predicted. Returns false if nothing was changed.
-    bool take_predicted(const Flight& flight, const wire::FrameView& view) {
-        const auto known = next_frames_.find({flight.to, view.handle, view.rank});
-        if (known == next_frames_.end()) return false;
+    /// Takes a short frame by a prediction, which it makes or has kept. Returns false if nothing
+    /// was changed.
+    bool take_short(const Flight& flight, const wire::FrameView& view) {
         Transport& member = *members[flight.to];
+        const std::byte* octets = flight.segment->frame;
+        auto known = next_frames_.find({flight.to, view.handle, view.rank});
+        const bool kept = known != next_frames_.end() && known->second.head.matches(octets);
+        if (!kept) {
+            RxPrediction fresh;
+            if (flight.segment->length < wire::kFrameOctetsMin ||
+                !wire::has_short_head(octets, wire::kEtherTypeDefault) ||
+                !member.predict(octets, fresh))
+                return false;
+            known =
+                next_frames_.insert_or_assign({flight.to, view.handle, view.rank}, fresh).first;
+        }
         member.check_prediction(known->second);
         wire::ShortBody frame;
-        const std::byte* octets = flight.segment->frame;
-        if (!known->second.head.matches(octets) ||
-            !member.is_next(known->second, octets, flight.segment->length, frame))
-            return false;
+        if (!member.is_next(known->second, octets, flight.segment->length, frame)) return false;
         ++(is_group(view.handle) ? multicasts_taken_at_once : taken_at_once);
-        ++taken_by_prediction;
+        if (kept) ++taken_by_prediction;
         const bool had = member.has_tx();
         const bool more = member.take_next(known->second, frame, now);
         EXPECT_TRUE(more || member.has_tx() == had);

@@ -178,8 +178,8 @@ TEST(WireParse, a_short_frame_is_a_whole_message_in_one_packet) {
         FrameView view;
         Octets copy;
         EXPECT_EQ(parse_copy(frame, view, copy), Counter::kCount);
-        ShortFrame brief;
-        return parse_short(copy.data(), copy.size(), kEtherTypeDefault, brief);
+        ShortBody brief;
+        return parse_short(copy, brief);
     };
     constexpr std::uint8_t kWhole = kFlagFirst | kFlagLast;
     for (const std::size_t octets : {0, 1, 31, 40, 41, 64, 1000, 1400}) {
@@ -204,8 +204,7 @@ TEST(WireParse, the_copy_of_a_short_payload_touches_no_other_octet) {
     }
 }
 
-// The short path for common packets reads and refuses the same frames as the rules: parse_copy()
-// compares.
+// Short frames are read and refused as the rules say: parse_copy() compares.
 // F-28, F-29
 TEST(WireParse, common_packets_with_wrong_octets_are_judged_by_the_rules) {
     Prng random(7);

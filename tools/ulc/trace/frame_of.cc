@@ -11,7 +11,7 @@ bool frame_of(std::uint16_t ether_type, const TimedRecord& record, std::vector<s
     std::memcpy(space.data(), record.bytes, record.kept);
     constexpr std::size_t kFlags = sizeof(wire::EthernetHeader) + 1;
     if (record.kept > kFlags) space[kFlags] &= ~std::byte{wire::kFlagCrc};
-    return wire::parse_by_rules(space.data(), space.size(), ether_type, out) == Counter::kCount;
+    return wire::parse(space.data(), space.size(), ether_type, out) == Counter::kCount;
 }
 
 bool is_data(const wire::FrameView& frame) {

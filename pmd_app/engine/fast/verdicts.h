@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The predictions of one net (urtp/prediction.h), found by a few octets of a frame or of a record.
-// They are made where a short message was judged in full (receive.h, send.h). All are forgotten at
-// the end of each general round, and after each frame that takes a general step: nothing else
-// changes endpoints, peers, groups or their sessions. So a prediction that holds stands for all
-// conditions that only general steps can change; predictions.cc lists and checks them. A place has
-// one entry; another stream that needs the place replaces it.
+// The verdicts of one net on short messages, found by a few octets of a frame or of a record.
+// judge() makes a verdict (receive.h, send.h): it stands for all conditions that general steps
+// alone change, and verdicts.cc lists them. It is kept, so that the next message of its stream is
+// judged by little. General steps end all kept ones: they alone change endpoints, peers, groups and
+// their sessions. A place has one verdict; another stream that needs the place replaces it.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +18,21 @@ namespace ulc::engine {
 
 struct Endpoint;
 
-/// The next frame of a stream.
-struct NextFrame {
+/// False: no verdict is kept, for comparison (meson option fast_path).
+inline constexpr bool kKeepsVerdicts = ULC_FAST_PATH != 0;
+
+/// On the short frames of a stream.
+struct FrameVerdict {
     urtp::RxPrediction of;
     Endpoint* endpoint = nullptr;     ///< its receiver
     Nanos* heard = nullptr;           ///< when its node was last heard
     std::uint64_t* frames = nullptr;  ///< count of its group; nullptr: it goes to one endpoint
+    bool sends_wait = false;  ///< of the endpoint: an acknowledgement may let them go
     std::uint64_t epoch = 0;
 };
 
-/// The next message of a client to a stream.
-struct NextMessage {
+/// On the short messages of a client to a stream.
+struct SendVerdict {
     urtp::TxPrediction of;
     Endpoint* to = nullptr;  ///< receiver on this node, `of` has the session alone; nullptr: none
     Handle endpoint = 0;
@@ -41,35 +44,38 @@ struct NextMessage {
     }
 };
 
-class Predictions {
+class Verdicts {
 public:
-    Predictions() : frames_(kPlaces), messages_(kPlaces) {}
+    static constexpr std::uint64_t kNever = 0;  ///< epoch of a verdict that does not hold
 
-    /// Returns where the prediction is, or would be, of a stream whose frames begin like this.
+    Verdicts() : frames_(kPlaces), messages_(kPlaces) {}
+
+    /// Returns where the verdict is, or would be, on a stream whose frames begin like this.
     /// frame: of at least wire::kHeadOctets.
-    [[nodiscard]] NextFrame& place_of(const std::byte* frame) noexcept {
+    [[nodiscard]] FrameVerdict& place_of(const std::byte* frame) noexcept {
         // The lowest octets of handle and rank: they number endpoints and peers.
         const auto handle = std::to_integer<std::size_t>(frame[kHandleEnd]);
         const auto rank = std::to_integer<std::size_t>(frame[kRankEnd]);
         return frames_[place(handle, rank)];
     }
-    [[nodiscard]] NextMessage& place_of(Handle endpoint, StreamId stream) noexcept {
+    [[nodiscard]] SendVerdict& place_of(Handle endpoint, StreamId stream) noexcept {
         return messages_[place(endpoint, stream)];
     }
-    [[nodiscard]] bool holds(const NextFrame& next) const noexcept { return next.epoch == epoch_; }
-    [[nodiscard]] bool holds(const NextMessage& next) const noexcept {
-        return next.epoch == epoch_;
+    template <typename Verdict>
+    [[nodiscard]] bool holds(const Verdict& verdict) const noexcept {
+        return kKeepsVerdicts && verdict.epoch == epoch_;
     }
+    /// Ends all kept verdicts.
     void forget_all() noexcept { ++epoch_; }
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
 
-    /// Calls visit() for each prediction that holds.
+    /// Calls visit() for each verdict that holds.
     template <typename Visit>
     void each(Visit visit) const {
-        for (const NextFrame& next : frames_)
-            if (holds(next)) visit(next);
-        for (const NextMessage& next : messages_)
-            if (holds(next)) visit(next);
+        for (const FrameVerdict& verdict : frames_)
+            if (holds(verdict)) visit(verdict);
+        for (const SendVerdict& verdict : messages_)
+            if (holds(verdict)) visit(verdict);
     }
 
 private:
@@ -84,8 +90,8 @@ private:
     }
 
     std::uint64_t epoch_ = 1;
-    std::vector<NextFrame> frames_;
-    std::vector<NextMessage> messages_;
+    std::vector<FrameVerdict> frames_;
+    std::vector<SendVerdict> messages_;
 };
 
 }  // namespace ulc::engine

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The conditions that predictions stand for, in full. Debug builds and the simulator check them
+// The conditions that kept verdicts stand for, in full. Debug builds and the simulator check them
 // after each quiet round.
-#include "engine/fast/predictions.h"
+#include "engine/fast/verdicts.h"
 
 #include "base/check.h"
 #include "engine/core.h"
+#include "urtp/fast.h"
 
 namespace ulc::engine {
 namespace {
@@ -18,10 +19,10 @@ struct Check {
     const Core& core;
     Net& net;
 
-    void operator()(const NextFrame& next) const {
+    void operator()(const FrameVerdict& next) const {
         const Endpoint& endpoint = *next.endpoint;
         ULC_CHECK(endpoint.net == &net && endpoint.state == EndpointState::kOpen);
-        ULC_CHECK(endpoint.sends.empty() && !endpoint.has_work());
+        ULC_CHECK(next.sends_wait == !endpoint.sends.empty());
         endpoint.member->check_prediction(next.of);
         const urtp::RxStream& rx = *next.of.rx;
         const Rank rank = rx.session->rank;
@@ -34,7 +35,7 @@ struct Check {
         ULC_CHECK(is_alone_in(group, endpoint) && next.frames == &group->frames);
     }
 
-    void operator()(const NextMessage& next) const {
+    void operator()(const SendVerdict& next) const {
         const Endpoint* endpoint = core.find(next.endpoint);
         ULC_CHECK(endpoint != nullptr && endpoint->net == &net);
         ULC_CHECK(endpoint->state == EndpointState::kOpen && endpoint->sends.passes_short());
@@ -51,6 +52,10 @@ struct Check {
             return;
         }
         const Endpoint& to = *next.to;
+        ULC_CHECK(!next.of.session->gone && next.of.tx == next.of.session->tx.get());
+        ULC_CHECK(next.of.theirs != nullptr &&
+                  next.of.theirs == to.member->takes_passed(member.rank()));
+        ULC_CHECK(to.member->rank() == next.stream);
         ULC_CHECK(core.find(member.peer(static_cast<Rank>(next.stream)).handle) == &to);
         ULC_CHECK(to.net == &net && to.job == endpoint->job && to.state == EndpointState::kOpen);
         ULC_CHECK(to.outlet->may_claim(member.rank()));
@@ -59,9 +64,9 @@ struct Check {
 
 }  // namespace
 
-void check_predictions(const Core& core) {
+void check_verdicts(const Core& core) {
     for (const auto& net : core.nets)
-        net->predictions.each(Check{core, *net});
+        net->verdicts.each(Check{core, *net});
 }
 
 }  // namespace ulc::engine
