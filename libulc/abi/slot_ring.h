@@ -147,6 +147,7 @@ class NextSlot {
 public:
     NextSlot(std::uint32_t& mark, std::uint32_t awaited) noexcept
         : mark_(&mark), awaited_(awaited) {}
+    bool operator==(const NextSlot&) const = default;
     [[nodiscard]] bool has_come() const noexcept {
         return std::atomic_ref<std::uint32_t>(*mark_).load(std::memory_order_acquire) ==
                awaited_;  // A
@@ -173,6 +174,12 @@ public:
     /// Returns true if a record is there.
     [[nodiscard]] bool ready() const noexcept { return next().has_come(); }
     [[nodiscard]] NextSlot next() const noexcept { return {at_->mark, awaited_}; }
+    /// The same of the record `ahead` records behind the next one; ahead: at most the slots.
+    [[nodiscard]] NextSlot next(std::uint32_t ahead) const noexcept {
+        if (ahead == 0) [[likely]]
+            return next();
+        return {ring_[(next_ + ahead) & (slots_ - 1)].mark, mark_of(next_ + ahead, slots_)};
+    }
 
     /// Copies the next record, once, and frees its slot. Returns false if there is none. For the
     /// engine: it must validate `out`, which the client cannot change any more. (out.mark is
@@ -194,6 +201,9 @@ public:
 
     /// Returns the place of the next record, after next().has_come() reported it; as front().
     [[nodiscard]] const Record& peek() const noexcept { return *at_; }
+    [[nodiscard]] const Record& peek(std::uint32_t ahead) const noexcept {
+        return ring_[(next_ + ahead) & (slots_ - 1)];
+    }
 
     /// Frees the slot of front() or peek().
     void pop() noexcept {

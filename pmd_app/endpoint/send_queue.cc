@@ -279,27 +279,6 @@ urtp::MessageSize SendQueue::size_of(const Pending& pending) const noexcept {
     return {message.length, message.length - message.sent};
 }
 
-// Sends a whole message that one packet carries, by send_short(). Returns false, with
-// nothing changed, if the general path decides.
-bool SendQueue::send_whole(Pending& pending, const SendContext& context, Nanos now) {
-    constexpr std::uint8_t kOthers =
-        abi::kSubmitHasSubset | abi::kSubmitNotifyAcked | abi::kSubmitDirect;
-    const SubmissionRecord& record = pending.record;
-    const std::uint32_t octets = octets_of(record);
-    if (pending.message != kNoMessage || pending.done != 0 || (record.flags & kOthers) != 0 ||
-        octets > context.member->short_octets_max() ||
-        !context.pool.has_for_data())
-        return false;
-    const urtp::ShortMessage message{record.stream, octets,
-                                     payload_of(record, context.region, 0, octets), record.tag,
-                                     (record.flags & abi::kSubmitHasTag) != 0};
-    if (!context.member->send_short(message, now)) return false;
-    context.counters.add(Counter::messages_sent);
-    pending.done = octets;
-    finish(pending, Err::kOk);
-    return true;
-}
-
 // Decides before the first packet, for all of the record. An operation that the engine carries out
 // may write to a block that it has sent, so its payloads are copied.
 void SendQueue::choose_gathering(Pending& pending, const SendContext& context) noexcept {
@@ -317,7 +296,6 @@ bool SendQueue::transmit(Pending& pending, const SendContext& context, Nanos now
     const SubmissionRecord& record = pending.record;
     const bool has_subset = (record.flags & abi::kSubmitHasSubset) != 0;
     const std::uint64_t subset = has_subset ? record.body.block.subset : 0;
-    if (send_whole(pending, context, now)) return true;
     if (pending.done == 0) choose_gathering(pending, context);
     bool moved = false;
     while (pending.state == State::kQueued) {

@@ -236,7 +236,6 @@ private:
     bool scan(const SendContext& context, Nanos now);
     bool advance(Pending& pending, const SendContext& context, Nanos now);
     static void choose_gathering(Pending& pending, const SendContext& context) noexcept;
-    bool send_whole(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] urtp::MessageSize size_of(const Pending& pending) const noexcept;
     bool transmit(Pending& pending, const SendContext& context, Nanos now);
     [[nodiscard]] bool send_packet(Pending& pending, const SendContext& context, Nanos now);

@@ -53,6 +53,29 @@ struct Claimant {
     std::uint64_t start_ticks = 0;
 };
 
+/// Errors of one client, each of which costs the engine more than the client. Engine thread.
+class ErrorCount {
+public:
+    void note() noexcept { ++noted_; }
+    [[nodiscard]] bool has_news() const noexcept { return noted_ > 0; }
+    /// Judges those that were noted. True: there were more than `most` in a second; 0: any number.
+    [[nodiscard]] bool is_over(std::uint32_t most, Nanos now) noexcept {
+        if (now >= until_) {
+            until_ = now + kSecond;
+            lately_ = 0;
+        }
+        lately_ += noted_;
+        noted_ = 0;
+        return most != 0 && lately_ > most;
+    }
+    void fields(state::Archive& archive);
+
+private:
+    std::uint32_t noted_ = 0;   ///< not judged yet
+    std::uint32_t lately_ = 0;  ///< in the second that ends at until_
+    Nanos until_ = 0;
+};
+
 /// One user's account. Lives while the user has an endpoint.
 struct User {
     struct OnNet {

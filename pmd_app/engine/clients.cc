@@ -158,7 +158,7 @@ void obey_note(Core& core, Endpoint& endpoint) {
     if (!abi::SourceNote::read(word, note) || endpoint.member == nullptr ||
         note.source >= endpoint.member->size()) {
         core.counters.add(Counter::client_bad_record);
-        ++endpoint.errors;
+        endpoint.errors.note();
     } else if (note.intake == abi::Intake::kAll || endpoint.gone[note.source] == kHere) {
         endpoint.outlet->set_intake(note.source, note.intake);
         if (note.intake == abi::Intake::kNone) core.counters.add(Counter::client_stalled);
@@ -243,7 +243,7 @@ void close_client(Core& core, Endpoint& endpoint, Err how, Nanos now) {
 
 void remove(Core& core, Endpoint& endpoint) {
     User& user = *endpoint.user;
-    const std::uint64_t octets = endpoint.octets;
+    const std::uint64_t octets = endpoint.claimant.octets;
     std::erase(core.active, &endpoint);
     std::erase(user.active, &endpoint);
     if (endpoint.net->landing == &endpoint) endpoint.net->landing = nullptr;

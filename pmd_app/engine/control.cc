@@ -240,7 +240,7 @@ Report loss_of(const Endpoint& endpoint) {
 bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
     const bool leaving = endpoint.state == EndpointState::kLeaving;
     if (!leaving && endpoint.state != EndpointState::kLingering) return false;
-    const bool records = endpoint.taking && endpoint.submissions.ready();
+    const bool records = endpoint.taking && !endpoint.inlet.empty();
     if (!leaving && !records && endpoint.sends.end_unfinished() &&
         endpoint.leave_reason == wire::LeaveReason::kDied)
         endpoint.linger_until = std::min(endpoint.linger_until, now + kLingerCut);

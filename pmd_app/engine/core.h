@@ -18,6 +18,7 @@
 
 #include "abi/region.h"
 #include "base/counters.h"
+#include "endpoint/inlet.h"
 #include "endpoint/offload.h"
 #include "endpoint/outlet.h"
 #include "endpoint/reports.h"
@@ -29,6 +30,7 @@
 #include "engine/group_table.h"
 #include "engine/links.h"
 #include "engine/multicast_filter.h"
+#include "engine/port_counts.h"
 #include "engine/tx.h"
 #include "jobs/jobs.h"
 #include "port/bond_port.h"
@@ -73,7 +75,7 @@ static_assert(kRxBurst <= kTapBurstMax);
 /// One client. An idle round reads the first cache lines.
 struct Endpoint {
     // --- read in every round
-    abi::SubmissionConsumer submissions;
+    endpoint::Inlet inlet;
     Nanos timer = kNever;
 
 private:
@@ -93,6 +95,7 @@ public:
 
     abi::CompletionProducer completions;
     abi::SendDoneProducer sends_done;
+    std::uint32_t look = 0;      ///< into Core::looks, in quiet
     std::uint32_t woken_at = 0;  ///< given() when its client's sleep was last checked
     std::uint32_t index = 0;
     EndpointId handle = 0;
@@ -119,13 +122,9 @@ public:
     Medium medium = Medium::kSwitch;
 
     // --- what it is charged for
-    std::uint32_t errors = 0;         ///< bad records and schedules, not validated yet (drain.cc)
-    std::uint32_t errors_lately = 0;  ///< in the second that ends at errors_until
-    Nanos errors_until = 0;
+    ErrorCount errors;  ///< bad records and schedules
     User* user;
-    std::uint64_t octets = 0;  ///< size of its region
-    std::uint32_t pid = 0;     ///< as in abi::ProcessRow
-    std::uint64_t start_ticks = 0;
+    Claimant claimant;  ///< what reserve() charged
     std::optional<urtp::FrameShare> send_frames;  ///< while there is a member, which counts here
     std::optional<urtp::FrameShare> receive_frames;
 
@@ -136,7 +135,10 @@ public:
     Endpoint& operator=(const Endpoint&) = delete;
 
     /// Marks work for this round, or the next one if its step is over.
-    void mark(Work work) noexcept { work_ |= bits(work); }
+    void mark(Work work) noexcept {
+        work_ |= bits(work);
+        if ((bits(work) & bits(Work::kSend)) != 0) inlet.retry();
+    }
     /// Removes a mark. The step that does the work calls it first, so that it may mark more.
     void unmark(Work work) noexcept { work_ &= static_cast<std::uint8_t>(~bits(work)); }
     [[nodiscard]] bool has(Work any) const noexcept { return (work_ & bits(any)) != 0; }
@@ -164,11 +166,6 @@ public:
     /// Fails the process if an invariant of an admitted endpoint is broken between two rounds.
     void check_invariants() const;
 
-    void charge(const Claimant& claimant) noexcept {
-        octets = claimant.octets;
-        pid = claimant.pid;
-        start_ticks = claimant.start_ticks;
-    }
     /// Writes or reads what stands in no other place, once `member` and `region` are there.
     void fields(state::Archive& archive);
     /// Returns the number of completions and of ends of sends that its client was given, free
@@ -182,6 +179,7 @@ public:
         member.reset();
         send_frames.reset();
         receive_frames.reset();
+        inlet.retry();
     }
 
 private:
@@ -237,12 +235,7 @@ struct Net {
     std::uint16_t mtu_usable;    ///< the least of the port's MTU and its interface's
     Refusals refusals;           ///< frames longer than that
     Mac mac_seen;                ///< address of the interface at the last look
-    Nanos missed_due = 0;        ///< when to ask the port for frames that it missed or dropped
-    std::uint64_t missed = 0;    ///< its last answer
-    PortDrops drops;             ///< those that are counted
-    PortCosts costs;             ///< those that are counted
-    std::uint64_t silences = 0;  ///< the same of links that were found silent
-    PortTransit transit;         ///< frames of a mesh that are counted
+    PortCounts counts;
     Verdicts verdicts;
     Nanos heard_else = 0;  ///< FrameVerdict::heard of nodes that are not watched
 
@@ -407,7 +400,7 @@ void remove(Core& core, Endpoint& endpoint);
 /// Counts a record that the client should not have written.
 inline void bad_record(Core& core, Endpoint& endpoint) noexcept {
     core.counters.add(Counter::client_bad_record);
-    ++endpoint.errors;
+    endpoint.errors.note();
 }
 /// Takes submission records: sends, control. Returns true if it took some.
 bool drain(Core& core, Endpoint& endpoint, Nanos now);

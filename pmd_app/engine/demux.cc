@@ -42,11 +42,12 @@ bool to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
     }
     member.on_frame(view, segment, now);
     if (known && view.type == wire::FrameType::kAck && endpoint.state == EndpointState::kOpen) {
-        after_acknowledgement(endpoint);
+        after_acknowledgement(core, endpoint);
         return true;
     }
     endpoint.mark(Work::kDeliver | Work::kSettle);
     if (!endpoint.sends.empty()) endpoint.mark(Work::kSend);
+    endpoint.inlet.retry();
     return false;
 }
 

@@ -4,7 +4,7 @@
 // one that came at a wrong time, or names a stream that does not exist, is answered.
 //
 // Sends that the transport does not admit fill the send queue, and then the records behind them
-// wait in the ring. No circle of ranks can wait so without end: a send waits for memory of its
+// wait in the ring. Short messages to one rank wait there at once (endpoint/inlet.h). No circle of ranks can wait so without end: a send waits for memory of its
 // receivers alone, never for its own client, which may compute or wait elsewhere after it has sent.
 // The return of memory, in both directions, waits for no record and no completion
 // (abi/entry_rings.h). The other records may wait behind sends: kRemoveGroup and kLeave must come
@@ -51,14 +51,16 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     return false;
 }
 
-/// Sends the message of a record in the slot of the send queue, if it is short and waits for no
-/// other.
-bool sent_at_once(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
-    const Sent sent = send_short<true>(core, endpoint, ShortRecord(record), now);
+/// Sends the message of the next record, if it is short and waits for no other.
+bool sent_at_once(Core& core, Endpoint& endpoint, Nanos now) {
+    const Sent sent = send_short<true>(core, endpoint, ShortRecord(endpoint.inlet.peek()), now);
+    if (!sent) return false;
     if (sent.to != nullptr) sent.to->mark(Work::kSettle);
     if (sent.queued) endpoint.mark(Work::kTransmit | Work::kSettle);
-    if (sent) core.counters.add(Counter::messages_sent);
-    return static_cast<bool>(sent);
+    endpoint.inlet.pop();
+    core.counters.add(Counter::submissions);
+    core.counters.add(Counter::messages_sent);
+    return true;
 }
 
 void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
@@ -84,7 +86,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     const Err error = offloads.take(record, {endpoint.region, member, *endpoint.outlet});
     if (error == Err::kCorrupt) return false;
     if (error != Err::kOk) {
-        if (error == Err::kInvalid) ++endpoint.errors;
+        if (error == Err::kInvalid) endpoint.errors.note();
         ULC_CHECK(endpoint::Offloads::answer(endpoint.completions, record.cookie, error));
         core.counters.add(Counter::completions);
         return true;
@@ -136,19 +138,12 @@ bool may_answer(Endpoint& endpoint) noexcept {
 
 /// Returns whether the next record, which has come, is a send: that needs no completion.
 bool next_is_send(const Endpoint& endpoint) noexcept {
-    return ShortRecord(endpoint.submissions.peek()).is_send();
+    return ShortRecord(endpoint.inlet.peek()).is_send();
 }
 
-/// Closes an endpoint with too many errors in a second: each costs the engine more than the client.
+/// Closes an endpoint with too many errors in a second.
 [[gnu::noinline]] void judge_errors(Core& core, Endpoint& endpoint, Nanos now) {
-    if (now >= endpoint.errors_until) {
-        endpoint.errors_until = now + kSecond;
-        endpoint.errors_lately = 0;
-    }
-    endpoint.errors_lately += endpoint.errors;
-    endpoint.errors = 0;
-    const std::uint32_t most = core.config.accounts.errors_per_second;
-    if (most == 0 || endpoint.errors_lately <= most) return;
+    if (!endpoint.errors.is_over(core.config.accounts.errors_per_second, now)) return;
     core.counters.add(Counter::clients_over_errors);
     close_corrupt(core, endpoint, now);
 }
@@ -161,7 +156,7 @@ void answer_sent(Core& core, Endpoint& endpoint, std::uint32_t cookie) noexcept 
 }
 
 bool may_take(Endpoint& endpoint) noexcept {
-    if (!endpoint.taking || !endpoint.submissions.ready()) return false;
+    if (!endpoint.taking || !endpoint.inlet.ready()) return false;
     if (endpoint.sends.slot() == nullptr) return false;
     return may_answer(endpoint) || endpoint.completions.corrupt() || next_is_send(endpoint);
 }
@@ -171,20 +166,28 @@ bool may_take(Endpoint& endpoint) noexcept {
     Verdicts& verdicts = endpoint.net->verdicts;
     verdicts.forget_all();
     for (std::uint32_t n = 0; endpoint.taking && n < core.config.records_per_round; ++n) {
-        if (n > 0 && !endpoint.submissions.ready()) break;
+        if (n > 0 && !endpoint.inlet.ready()) break;
         const bool answers = may_answer(endpoint);
         if (!answers && endpoint.completions.corrupt()) {
             core.counters.add(Counter::client_bad_cursor);
             close_corrupt(core, endpoint, now);
             return true;
         }
+        if (!endpoint.inlet.ready()) break;
+        if (endpoint.inlet.waits() && endpoint.inlet.wait_on()) break;
+        if (sent_at_once(core, endpoint, now)) {
+            moved = true;
+            continue;
+        }
+        if (wait_in_ring(endpoint, now)) {
+            endpoint.mark(Work::kSettle);  // the refusal may have armed a timer
+            break;
+        }
         SubmissionRecord* slot = endpoint.sends.slot();
-        if (slot == nullptr || !endpoint.submissions.ready()) break;
-        if (!answers && !next_is_send(endpoint)) break;
-        static_cast<void>(endpoint.submissions.take(*slot));
+        if (slot == nullptr || (!answers && !next_is_send(endpoint))) break;
+        endpoint.inlet.take(*slot);
         core.counters.add(Counter::submissions);
         moved = true;
-        if (sent_at_once(core, endpoint, *slot, now)) continue;
         verdicts.forget_all();
         const bool changed = !answers && slot->kind != SubmitKind::kSend;  // since it was looked at
         if (changed || !on_record(core, endpoint, *slot, now)) {
@@ -195,7 +198,7 @@ bool may_take(Endpoint& endpoint) noexcept {
     }
     if (moved && (!endpoint.sends.empty() || endpoint.offloads != nullptr))
         endpoint.mark(Work::kSend);
-    if (endpoint.errors > 0) [[unlikely]]
+    if (endpoint.errors.has_news()) [[unlikely]]
         judge_errors(core, endpoint, now);
     return moved;
 }

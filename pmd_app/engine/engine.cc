@@ -43,7 +43,7 @@ Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
     if (endpoint.has(Work::kSend | Work::kTransmit | Work::kSettle)) return 0;
     const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
     // No doorbell announces a free slot of the completion ring.
-    const bool records_wait = endpoint.taking && endpoint.submissions.ready();
+    const bool records_wait = endpoint.taking && (endpoint.inlet.ready() || endpoint.inlet.is_full());
     if (waits_for_client || records_wait || endpoint.sends.retry() || offload_waits ||
         endpoint.has(Work::kControl))
         deadline = std::min(deadline, now + kClientPatience);
@@ -199,7 +199,7 @@ Result<EndpointId> Engine::reserve(std::uint32_t net, const Claimant& claimant, 
         if (generation == 0) generation = 1;  // handle 0 names none
         auto endpoint =
             std::make_unique<Endpoint>(*core_->nets[net], *user, core_->config.pending_sends);
-        endpoint->charge(claimant);
+        endpoint->claimant = claimant;
         endpoint->index = index;
         endpoint->handle = generation << kHandleIndexBits | index;
         const EndpointId id = endpoint->handle;
@@ -215,7 +215,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
         return Err::kInvalid;
     if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) return Err::kInvalid;
     endpoint->region = abi::Region(region, layout, reach);
-    endpoint->submissions = endpoint->region.submission_consumer();
+    endpoint->inlet = endpoint::Inlet(endpoint->region.submission_consumer());
     endpoint->completions = endpoint->region.completion_producer();
     endpoint->sends_done = endpoint->region.send_done_producer();
     endpoint->outlet = std::make_unique<endpoint::Outlet>(endpoint->region);
@@ -389,6 +389,7 @@ void Endpoint::check_invariants() const {
     ULC_CHECK(links == nullptr || links->slots.size() == ranks);
     ULC_CHECK(!member->has_tx() || has(Work::kTransmit));
     ULC_CHECK(timer <= member->next_timer() || has(Work::kSettle));
+    ULC_CHECK(!inlet.waits() || !member->is_open(static_cast<Rank>(inlet.stream())));
 }
 
 void Engine::check_invariants() const {
@@ -398,7 +399,10 @@ void Engine::check_invariants() const {
         net->jobs.check_invariants();
         net->transmitter.check_invariants();
     }
-    if (core_->quiet_until != 0) check_verdicts(*core_);
+    if (core_->quiet_until == 0) return;
+    check_verdicts(*core_);
+    for (const Look& look : core_->looks)
+        ULC_CHECK(look.next == look.endpoint->inlet.next());
 }
 
 void Engine::check_imported() const {

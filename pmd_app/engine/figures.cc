@@ -67,7 +67,7 @@ abi::EndpointRow row_of(const Endpoint& endpoint, std::vector<std::uint32_t>& me
     row.rank = abi::kNoRowRank;
     row.rtt_rank = row.repairs_rank = row.asks_rank = abi::kNoRowRank;
     row.asked_rank = row.unacked_rank = abi::kNoRowRank;
-    row.records_taken = endpoint.submissions.consumed();
+    row.records_taken = endpoint.inlet.consumed();
     row.records_given = endpoint.given();
     row.records_unread = find_unread(endpoint);
     if (endpoint.reachable) {

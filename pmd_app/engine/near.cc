@@ -32,7 +32,7 @@ const Endpoint* peer_here(const Core& core, const Endpoint& endpoint, Rank rank)
 }
 
 abi::ProcessRow row_of(const Endpoint& endpoint) noexcept {
-    return {endpoint.pid, endpoint.user->uid, endpoint.start_ticks};
+    return {endpoint.claimant.pid, endpoint.user->uid, endpoint.claimant.start_ticks};
 }
 
 }  // namespace

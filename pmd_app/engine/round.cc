@@ -19,55 +19,12 @@ constexpr Nanos kLinksPatience = kMillisecond;      ///< the same of several lin
 /// Returns whether serve() would find anything. Each endpoint pays for it in each general round.
 bool has_turn(const Endpoint& endpoint, Nanos now) {
     return endpoint.has(Work::kDeliver | Work::kSend) || endpoint.timer <= now ||
-           endpoint.sends.retry() || (endpoint.taking && endpoint.submissions.ready()) ||
+           endpoint.sends.retry() || (endpoint.taking && endpoint.inlet.ready()) ||
            (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
 
-/// Counts what the port's frames have cost since the last look.
-void count_costs(Core& core, Net& net) {
-    const PortCosts now = net.port.costs(net.port.context);
-    core.counters.add(Counter::tx_calls, now.calls - net.costs.calls);
-    core.counters.add(Counter::tx_refusals, now.refusals - net.costs.refusals);
-    core.counters.add(Counter::port_copied_bytes, now.copied_bytes - net.costs.copied_bytes);
-    net.costs = now;
-}
-
-/// Counts what a mesh did with frames since the last look.
-void count_transit(Core& core, Net& net) {
-    const PortTransit now = net.port.transit(net.port.context);
-    core.counters.add(Counter::mesh_forwarded, now.forwarded - net.transit.forwarded);
-    core.counters.add(Counter::drop_transit_full, now.full - net.transit.full);
-    core.counters.add(Counter::drop_forward, now.malformed - net.transit.malformed);
-    core.counters.add(Counter::drop_misrouted, now.misrouted - net.transit.misrouted);
-    core.counters.add(Counter::drop_no_path, now.pathless - net.transit.pathless);
-    net.transit = now;
-}
-
-/// Adds the rise of a port's count since the last look. A count that is lower is that of a device
-/// that is away.
-void count_rise(Core& core, Counter counter, std::uint64_t& counted, std::uint64_t now) {
-    if (now <= counted) return;
-    core.counters.add(counter, now - counted);
-    counted = now;
-}
-
-/// Counts the frames that the port dropped since the last look, by reason.
-void count_drops(Core& core, Net& net) {
-    const PortDrops now = net.port.drops(net.port.context);
-    PortDrops& counted = net.drops;
-    count_rise(core, Counter::drop_other_station, counted.other_station, now.other_station);
-    count_rise(core, Counter::drop_too_long, counted.too_long, now.too_long);
-    count_rise(core, Counter::drop_vlan, counted.vlan, now.vlan);
-    count_rise(core, Counter::drop_own_echo, counted.own_echo, now.own_echo);
-    count_rise(core, Counter::drop_wrong_source, counted.wrong_source, now.wrong_source);
-    count_rise(core, Counter::port_errors, counted.damaged, now.damaged);
-    count_rise(core, Counter::drop_unsealed, counted.unsealed, now.unsealed);
-    count_rise(core, Counter::tx_unsendable, counted.unsendable, now.unsendable);
-    count_rise(core, Counter::paths_narrowed, counted.narrowed, now.narrowed);
-}
-
-/// Asks the port for its link, whose changes are counted, and for its costs; once a second also for
-/// the frames that it lost or dropped. A memif client connects again when it is asked.
+/// Asks the port for its link, whose changes are counted, and for its counts. A memif client connects
+/// again when it is asked.
 void look_at_link(Core& core, Net& net, Nanos now) {
     net.link_due = now + (net.port.info.links > 1 ? kLinksPatience : kLinkPatience);
     if (net.port.link_up != nullptr) {
@@ -79,18 +36,7 @@ void look_at_link(Core& core, Net& net, Nanos now) {
     if (net.port.tap != nullptr) net.port.tap->on_link_look(net.port.tap->context);
     if (net.port.addresses != nullptr)
         net.jobs.set_links(net.port.addresses(net.port.context), now);
-    if (net.port.costs != nullptr) count_costs(core, net);
-    if (net.port.silences != nullptr) {
-        const std::uint64_t silences = net.port.silences(net.port.context);
-        core.counters.add(Counter::link_silences, silences - net.silences);
-        net.silences = silences;
-    }
-    if (net.port.transit != nullptr) count_transit(core, net);
-    if (now < net.missed_due) return;
-    net.missed_due = now + kSecond;
-    if (net.port.missed != nullptr)
-        count_rise(core, Counter::port_missed, net.missed, net.port.missed(net.port.context));
-    if (net.port.drops != nullptr) count_drops(core, net);
+    net.counts.look(net.port, core.counters, now);
 }
 
 void remove_ended(Core& core) {
@@ -173,7 +119,9 @@ void begin_quiet(Core& core) noexcept {
     for (Endpoint* endpoint : core.active) {
         until = std::min(until, quiet_until(*endpoint));
         if (until == 0) return;
-        if (endpoint->taking) core.looks.push_back({endpoint->submissions.next(), endpoint});
+        if (!endpoint->taking) continue;
+        endpoint->look = static_cast<std::uint32_t>(core.looks.size());
+        core.looks.push_back({endpoint->inlet.next(), endpoint});
     }
     core.quiet_until = until;
     look_at_all(core);

@@ -200,10 +200,11 @@ Admission Transport::may_send(StreamId stream, std::uint64_t subset, bool has_su
     return sender_.may_send(*tx, subset, has_subset, now, size);
 }
 
-bool Transport::send_short(const ShortMessage& message, Nanos now) noexcept {
-    Session* session = find_session(message.stream);
-    if (session == nullptr || session->tx == nullptr) return false;
-    return queue_next(predict(*session), message, now);
+bool Transport::lacks_window(StreamId stream, Nanos now) {
+    const Session* session = find_session(stream);
+    TxStream* tx = session != nullptr && !session->gone ? session->tx.get() : nullptr;
+    return tx != nullptr && tx->takes_short &&
+           sender_.may_send(*tx, 0, false, now, {}) == Admission::kWindow;
 }
 
 Segment* Transport::send_control(Nanos now) {
@@ -259,6 +260,12 @@ bool Transport::send_failed(const wire::FrameView& frame, Nanos now) noexcept {
     return sender_.send_failed(frame, now);
 }
 bool Transport::drained() const noexcept { return sender_.drained() && control_.empty(); }
+
+bool Transport::is_open(Rank peer) const noexcept {
+    const Session* session = find_session(peer);
+    const TxStream* tx = session != nullptr && !session->gone ? session->tx.get() : nullptr;
+    return tx == nullptr || (tx->has_room() && tx->pacer.gap() == 0 && tx->repairs == 0);
+}
 
 bool Transport::drained(Rank peer) const noexcept {
     const Session* session = sessions_.find(peer);

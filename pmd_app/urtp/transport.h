@@ -120,8 +120,6 @@ public:
                     Nanos now) noexcept {
         return sender_.queue_next(prediction, message, now);
     }
-    /// Stands for predict() and queue_next() of a message to one receiver.
-    bool send_short(const ShortMessage& message, Nanos now) noexcept;
     /// Returns the group; nullptr: this member is in no such group.
     [[nodiscard]] const Group* find_group(GroupHandle handle) const noexcept {
         return sessions_.find_group(handle);
@@ -130,6 +128,9 @@ public:
     [[nodiscard]] Session* find_session(StreamId stream) const noexcept {
         return stream < sessions_.size() ? sessions_.find(stream) : nullptr;
     }
+    /// Tells whether the next short message to that rank waits for window, credit or pacer alone. A
+    /// timer or an acknowledgement ends the wait.
+    [[nodiscard]] bool lacks_window(StreamId stream, Nanos now);
     /// Returns the session with a rank of this engine that may pass() messages to this one;
     /// nullptr: it may not.
     [[nodiscard]] Session* takes_passed(Rank from) const noexcept;
@@ -229,6 +230,9 @@ public:
     [[nodiscard]] bool packs() const noexcept { return context_.params().packs; }
     /// Nothing unacknowledged in any stream, nothing queued for the wire.
     [[nodiscard]] bool drained() const noexcept;
+    /// True if window and credit of the unicast stream to that peer admit a packet, and nothing
+    /// paces or repairs it.
+    [[nodiscard]] bool is_open(Rank peer) const noexcept;
     /// All packets of the unicast stream to that peer are acknowledged.
     [[nodiscard]] bool drained(Rank peer) const noexcept;
     /// The member is of no job, and open for links.

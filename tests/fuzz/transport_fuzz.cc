@@ -206,12 +206,12 @@ private:
         if (nodes_[from]->open.contains(message.stream)) return;
         Transport& sender = transport(from);
         Session* session = sender.find_session(message.stream);
-        if ((how & 2U) != 0 && session != nullptr && !sender.has_tx()) {
-            if (session->tx == nullptr) return;
+        if (session == nullptr || session->tx == nullptr) return;
+        if ((how & 2U) != 0 && !sender.has_tx()) {
             Segment* frame = sender.transmit_next(sender.predict(*session), message, now_);
             if (frame == nullptr) return;
             launch(from, frame);
-        } else if (!sender.send_short(message, now_)) {
+        } else if (!sender.queue_next(sender.predict(*session), message, now_)) {
             return;
         }
         ++sent_;

@@ -36,8 +36,8 @@ struct Taken {
 
 /// Takes the next record of a client.
 [[gnu::always_inline]] inline void pop(Endpoint& endpoint, Look& look) noexcept {
-    endpoint.submissions.pop();
-    look.next = endpoint.submissions.next();
+    endpoint.inlet.pop();
+    look.next = endpoint.inlet.next();
 }
 
 /// Sends the first message of a client that has come, in most rounds the only one, by a kept
@@ -45,7 +45,7 @@ struct Taken {
 [[gnu::always_inline]] inline bool send_only(Core& core, Look& look, Nanos now) {
     Endpoint& endpoint = *look.endpoint;
     Net& net = *endpoint.net;
-    const ShortRecord record(endpoint.submissions.peek());
+    const ShortRecord record(endpoint.inlet.peek());
     if (!record.is_short()) return false;
     const StreamId stream = record.stream();
     const SendVerdict& verdict = net.verdicts.place_of(endpoint.handle, stream);
@@ -75,9 +75,9 @@ struct Taken {
     do {
         if (frame != nullptr) wire.push(std::exchange(frame, nullptr));
         const Sent sent =
-            send_short<false>(core, endpoint, ShortRecord(endpoint.submissions.peek()), now);
-        taken.all = static_cast<bool>(sent);
-        if (!taken.all) break;
+            send_short<false>(core, endpoint, ShortRecord(endpoint.inlet.peek()), now);
+        taken.all = sent || wait_in_ring(endpoint, now);
+        if (!sent) break;
         frame = sent.frame;
         if (sent.to != nullptr) {
             if (passed_to != nullptr && passed_to != sent.to) settle_short(core, *passed_to);
@@ -86,7 +86,11 @@ struct Taken {
         pop(endpoint, look);
         ++taken.records;
     } while (look.next.has_come() && taken.records < core.config.records_per_round);
-    if (taken.records == 0) return taken;  // the endpoint may have no member to settle
+    if (endpoint.inlet.waits()) {
+        look.next = endpoint.inlet.next();
+    } else if (taken.records == 0) {
+        return taken;  // the endpoint may have no member to settle
+    }
     count_sent(core, taken.records);
     if (frame != nullptr) {
         wire.push_last(frame);
@@ -176,11 +180,17 @@ void count_moved(Core& core) noexcept {
     Endpoint& endpoint = *look.endpoint;
     Transmitter& wire = endpoint.net->transmitter;
     wire.begin_round(now);
-    const bool first = send_only(core, look, now);
-    Taken taken{first ? 1U : 0U, true};
-    if (!first || look.next.has_come()) {
-        const Taken others = take_records(core, look, now);
-        taken = {taken.records + others.records, others.all};
+    Taken taken{0, true};
+    if (endpoint.inlet.waits()) [[unlikely]] {
+        if (!endpoint.inlet.wait_on()) return poll_general(core, now);
+        look.next = endpoint.inlet.next();
+    } else {
+        const bool first = send_only(core, look, now);
+        taken.records = first ? 1U : 0U;
+        if (!first || look.next.has_come()) {
+            const Taken others = take_records(core, look, now);
+            taken = {taken.records + others.records, others.all};
+        }
     }
     if (!taken.all && may_take(endpoint)) [[unlikely]]
         return poll_general(core, now);

@@ -14,12 +14,22 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
     core.counters.add(Counter::messages_received, messages);
 }
 
+/// Tries the records again that wait in the ring of an endpoint, in this round or the next one.
+[[gnu::noinline]] inline void retry_waiting(Core& core, Endpoint& endpoint) noexcept {
+    endpoint.inlet.retry();
+    if (core.quiet_until == 0) return;  // the next quiet begins with all looks
+    Look& look = core.looks[endpoint.look];
+    if (look.endpoint == &endpoint) look.next = endpoint.inlet.next();
+}
+
 /// Notes what a short message left to do at the endpoint that took it.
-[[gnu::always_inline]] inline void after_short(Endpoint& endpoint) noexcept {
+[[gnu::always_inline]] inline void after_short(Core& core, Endpoint& endpoint) noexcept {
     if (endpoint.member->has_tx()) [[unlikely]]
         endpoint.mark(Work::kTransmit);
     if (!endpoint.sends.empty()) [[unlikely]]
         endpoint.mark(Work::kSend);
+    if (endpoint.inlet.waits()) [[unlikely]]
+        retry_waiting(core, endpoint);
 }
 
 /// Longest frame of a message that is inside its completion.
@@ -27,8 +37,8 @@ inline constexpr std::uint32_t kInsideFrameMax =
     wire::kHeadOctets + sizeof(wire::AckEntry) + sizeof(Be64) + abi::kInlineOctetsMax;
 
 /// Notes what a message with an acknowledgement, or one alone, left to do.
-[[gnu::noinline]] inline void after_acknowledgement(Endpoint& endpoint) noexcept {
-    after_short(endpoint);
+[[gnu::noinline]] inline void after_acknowledgement(Core& core, Endpoint& endpoint) noexcept {
+    after_short(core, endpoint);
     if (endpoint.member->outlook().event) endpoint.mark(Work::kSettle);
 }
 
@@ -92,8 +102,8 @@ template <bool kInside>
                       {rx.id, frame.length, frame.payload, frame.tag, frame.has_tag()}, &segment,
                       endpoint.completions, core.counters);
     if (!claim.lends) net.port.pool.drop(&segment);
-    if (more || verdict.sends_wait) [[unlikely]]
-        after_acknowledgement(endpoint);
+    if (more || verdict.sends_wait || endpoint.inlet.waits()) [[unlikely]]
+        after_acknowledgement(core, endpoint);
     return &endpoint;
 }
 

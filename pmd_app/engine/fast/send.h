@@ -3,10 +3,13 @@
 // and drain.cc.
 #pragma once
 
+#include "endpoint/short_record.h"
 #include "engine/fast/receive.h"
-#include "engine/fast/short_record.h"
 
 namespace ulc::engine {
+
+using endpoint::BlockRecord;
+using endpoint::ShortRecord;
 
 /// Returns the endpoint of this node that gets messages of a session; nullptr: not at once.
 inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank) {
@@ -73,7 +76,7 @@ template <bool kInside>
     to.outlet->deliver_to(claim, from.member->rank(), message, nullptr, to.completions,
                           core.counters);
     count_delivered(core, 1);
-    after_short(to);
+    after_short(core, to);
     core.counters.add(Counter::passed_messages);
     return true;
 }
@@ -144,6 +147,16 @@ template <bool kQueues>
     const Sent sent = send_message<kQueues>(core, from, record, now);
     if (sent) answer_sent(core, from, record.cookie());
     return sent;
+}
+
+/// Leaves the endpoint's next record in the ring if it is a short message whose stream has no window,
+/// and those behind it too. False: the general steps decide.
+[[gnu::noinline]] inline bool wait_in_ring(Endpoint& endpoint, Nanos now) {
+    if (endpoint.state != EndpointState::kOpen || endpoint.member == nullptr ||
+        !endpoint.sends.passes_short())
+        return false;
+    const StreamId stream = ShortRecord(endpoint.inlet.peek()).stream();
+    return endpoint.member->lacks_window(stream, now) && endpoint.inlet.wait(stream);
 }
 
 /// Sends the message of a record if it is short. None: nothing was changed; the general steps

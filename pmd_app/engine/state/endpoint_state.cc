@@ -33,14 +33,18 @@ void EndpointLinks::fields(state::Archive& archive) {
                     "a slot for a link is not there");
 }
 
+void ErrorCount::fields(state::Archive& archive) {
+    ULC_STATE(archive, ErrorCount, 1, (noted_, lately_, until_), ());
+}
+
 void Endpoint::fields(state::Archive& archive) {
     ULC_STATE(
-        archive, Endpoint, 4,
-        (submissions, timer, work_, state, taking, notified, local_only, detached, completions,
+        archive, Endpoint, 5,
+        (inlet, timer, work_, state, taking, notified, local_only, detached, completions,
          sends_done, woken_at, world, closed, linger_until, leave_reason, nodes, gone, groups,
-         removing, per_node, medium, errors, errors_lately, errors_until, source_note, reports_),
-        (reachable, forgets, member, net, index, handle, interrupt, region, sends, outlet, offloads,
-         job, links, user, octets, pid, start_ticks, send_frames, receive_frames, reorder_wait));
+         removing, per_node, medium, errors, source_note, reports_),
+        (reachable, look, forgets, member, net, index, handle, interrupt, region, sends, outlet, offloads,
+         job, links, user, claimant, send_frames, receive_frames, reorder_wait));
     if (archive.exporting()) return;
     const std::size_t ranks = member == nullptr ? 0 : member->size();
     const bool counts = member == nullptr ||

@@ -110,7 +110,7 @@ private:
         std::uint32_t net = place ? place->net->index : 0;
         std::uint32_t user = place ? user_of(*place->user) - 1 : 0;
         Claimant claimant;
-        if (place) claimant = {place->user->uid, place->octets, place->pid, place->start_ticks};
+        if (place) claimant = place->claimant;
         EndpointId handle = place ? place->handle : 0;
         archive_.values(net, user, claimant.octets, claimant.pid, claimant.start_ticks, handle);
         if (archive_.importing() && !make(index, net, user, claimant, handle)) return;
@@ -132,7 +132,7 @@ private:
         core_.table[index] =
             std::make_unique<Endpoint>(*core_.nets[net], *users[user], core_.config.pending_sends);
         Endpoint& endpoint = *core_.table[index];
-        endpoint.charge(claimant);
+        endpoint.claimant = claimant;
         endpoint.index = index;
         endpoint.handle = handle;
         return true;
@@ -176,7 +176,7 @@ private:
             return false;
         endpoint.region =
             abi::Region(endpoint.reachable ? mapping.region : kNoRegion, mapping.layout);
-        endpoint.submissions = endpoint.region.submission_consumer();
+        endpoint.inlet = endpoint::Inlet(endpoint.region.submission_consumer());
         endpoint.completions = endpoint.region.completion_producer();
         endpoint.sends_done = endpoint.region.send_done_producer();
         endpoint.outlet = std::make_unique<endpoint::Outlet>(endpoint.region);
@@ -322,7 +322,8 @@ private:
             if (!archive_.require(endpoint != nullptr && endpoint->taking && endpoint->reachable,
                                   "a round looks at a client that is not there"))
                 return;
-            core_.looks.push_back({endpoint->submissions.next(), endpoint});
+            endpoint->look = static_cast<std::uint32_t>(core_.looks.size());
+            core_.looks.push_back({endpoint->inlet.next(), endpoint});
         }
         core_.looks_from = core_.looks.data() + from;
         core_.looks_to = core_.looks.data() + to;
@@ -348,7 +349,7 @@ void Core::fields(state::Archive& archive) {
 namespace {
 
 std::string name_of(const Endpoint& endpoint) {
-    return "process " + std::to_string(endpoint.pid) + " of user " +
+    return "process " + std::to_string(endpoint.claimant.pid) + " of user " +
            std::to_string(endpoint.user->uid) + " (endpoint " + std::to_string(endpoint.handle) +
            ")";
 }

@@ -81,18 +81,23 @@ void Transmitter::fields(state::Archive& archive) {
     }
 }
 
+void PortCounts::fields(state::Archive& archive, const Port& port) {
+    ULC_STATE(archive, PortCounts, 1, (due_, missed_), (drops_, costs_, silences_, transit_));
+    archive.values(costs_.calls, costs_.refusals, costs_.copied_bytes);
+    if (!archive.importing()) return;
+    if (port.silences != nullptr) silences_ = port.silences(port.context);
+    if (port.transit != nullptr) transit_ = port.transit(port.context);
+    if (port.drops != nullptr) drops_ = port.drops(port.context);
+}
+
 void Net::fields(state::Archive& archive) {
-    ULC_STATE(archive, Net, 2,
+    ULC_STATE(archive, Net, 3,
               (transmitter, arrivals, filter, jobs, send_frames_all, receive_frames_all, link_due,
-               link_is_up, missed_due, missed, heard_else),
+               link_is_up, heard_else),
               (port, bond, departures, groups, index, ether_type, send_frames, receive_frames,
-               frames_to_lend, burst, landing, drops, costs, silences, transit, verdicts,
-               mtu_usable, refusals, mac_seen));
-    archive.values(costs.calls, costs.refusals, costs.copied_bytes);
-    if (archive.importing() && port.silences != nullptr) silences = port.silences(port.context);
-    if (archive.importing() && port.transit != nullptr) transit = port.transit(port.context);
-    if (archive.importing() && port.drops != nullptr) drops = port.drops(port.context);
-    if (archive.importing()) refusals.counted = drops.unsendable;
+               frames_to_lend, burst, landing, counts, verdicts, mtu_usable, refusals, mac_seen));
+    counts.fields(archive, port);
+    if (archive.importing()) refusals.counted = counts.unsendable();
     const InterfaceState* const under =
         port.interface == nullptr ? nullptr : port.interface(port.context);
     if (archive.importing() && under != nullptr) {  // the core before this one has told of these

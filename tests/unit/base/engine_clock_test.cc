@@ -88,7 +88,9 @@ class Suspends : public testing::Test {
 protected:
     Suspends() { clock.begin(suspended); }
     Nanos tick(Nanos before, Nanos wall, Nanos after) {
-        return clock.compare(time_of(clock, before), wall, time_of(clock, after), [this] {
+        const Nanos first = time_of(clock, before);  // the order of arguments is the compiler's
+        const Nanos last = time_of(clock, after);
+        return clock.compare(first, wall, last, [this] {
             ++questions;
             return suspended;
         });

@@ -222,8 +222,12 @@ TEST(FrameShares, the_guarantee_follows_the_endpoints_in_use) {
     std::vector<std::unique_ptr<FrameShare>> shares;
     for (std::uint32_t count = 1; count <= 512; ++count) {
         shares.push_back(std::make_unique<FrameShare>(budget, user));
-        if (count <= kFrames / 2 / 16) EXPECT_EQ(budget.guaranteed(), 16U) << count;
-        if (count <= kFrames / 2) EXPECT_LE(count * budget.guaranteed(), kFrames / 2) << count;
+        if (count <= kFrames / 2 / 16) {
+            EXPECT_EQ(budget.guaranteed(), 16U) << count;
+        }
+        if (count <= kFrames / 2) {
+            EXPECT_LE(count * budget.guaranteed(), kFrames / 2) << count;
+        }
         EXPECT_GE(budget.guaranteed(), 1U);
     }
     EXPECT_EQ(budget.guaranteed(), 1U);

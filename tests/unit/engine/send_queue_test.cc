@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "abi/placement.h"
-#include "engine/fast/short_record.h"
+#include "endpoint/short_record.h"
 #include "engine/tx.h"
 #include "tests/sim/cluster/ring_client.h"
 #include "tests/unit/urtp/world.h"
@@ -123,12 +123,11 @@ public:
     }
     bool sends_at_once() {
         urtp::Transport& member = *world.members[0];
-        const engine::ShortRecord record(*queue_.slot());
-        const engine::BlockRecord block(record, region_, member.short_octets_max());
+        const ShortRecord record(*queue_.slot());
+        const BlockRecord block(record, region_, member.short_octets_max());
         if (!queue_.passes_short() || !(record.is_short() || block.is_valid())) return false;
-        return member.send_short(record.is_short() ? record.message(record.stream())
-                                                   : block.message(record.stream()),
-                                 world.now);
+        return world.queue_short(0, record.is_short() ? record.message(record.stream())
+                                                      : block.message(record.stream()));
     }
     /// Queues a whole message to rank 1, of octets that count from `first`: inside its record, in
     /// the arena, or in the client's own memory in two pieces.

@@ -136,7 +136,9 @@ TEST_F(IpArpTable, has_a_limit_and_finds_all_entries_after_others_ended) {
     for (std::uint32_t n = 0; n < ArpTable::kEntriesMax; ++n) {
         const Mac* const mac = table.find(n + 1);
         ASSERT_EQ(mac == nullptr, n % 3 == 0) << n;
-        if (mac != nullptr) EXPECT_EQ(mac->octets[5], n & 0xffU);
+        if (mac != nullptr) {
+            EXPECT_EQ(mac->octets[5], n & 0xffU);
+        }
     }
     EXPECT_TRUE(table.ask(0xffff, now));
 }

@@ -67,7 +67,7 @@ Outcome play(const Traffic& traffic, bool fast) {
             const bool is_short = octets <= world.members[from]->short_octets_max();
             if (fast && is_short && at_once && world.transmit_short(from, message)) {
                 ++(multicast ? out.multicasts_sent : out.transmitted);
-            } else if (fast && is_short && world.members[from]->send_short(message, world.now)) {
+            } else if (fast && is_short && world.queue_short(from, message)) {
                 ++out.fast;
             } else {
                 (void)world.send(from, meta, payload);
@@ -154,17 +154,17 @@ TEST(UrtpFastPath, gives_them_in_other_profiles) {
 TEST(UrtpFastPath, leaves_what_it_may_not_decide_to_the_general_path) {
     World world(3);
     const ShortMessage message{.stream = 1, .octets = 1, .payload = "x"};
-    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "the first makes the stream";
+    EXPECT_FALSE(world.queue_short(0, message)) << "the first makes the stream";
     EXPECT_EQ(world.send(0, 1, "x"), Admission::kYes);
-    EXPECT_TRUE(world.members[0]->send_short(message, world.now));
+    EXPECT_TRUE(world.queue_short(0, message));
     EXPECT_EQ(world.send(0, test::kWorld, "to all"), Admission::kYes);
-    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "it must name the multicast";
+    EXPECT_FALSE(world.queue_short(0, message)) << "it must name the multicast";
     world.run_for(10 * kMillisecond);
-    EXPECT_TRUE(world.members[0]->send_short(message, world.now));
-    EXPECT_FALSE(world.members[0]->send_short({.stream = 3, .payload = ""}, world.now));
-    EXPECT_FALSE(world.members[0]->send_short({.stream = test::kWorld, .payload = ""}, world.now));
+    EXPECT_TRUE(world.queue_short(0, message));
+    EXPECT_FALSE(world.queue_short(0, {.stream = 3, .payload = ""}));
+    EXPECT_FALSE(world.queue_short(0, {.stream = test::kWorld, .payload = ""}));
     world.members[0]->peer_gone(1, EventKind::kPeerDied, world.now);
-    EXPECT_FALSE(world.members[0]->send_short(message, world.now)) << "no receiver";
+    EXPECT_FALSE(world.queue_short(0, message)) << "no receiver";
 }
 
 /// Frames from rank 1 to rank 0, given to rank 0 in any order.

@@ -203,6 +203,13 @@ public:
         return true;
     }
 
+    /// Queues a short message by the fast path.
+    bool queue_short(Rank from, const ShortMessage& message) {
+        Session* session = members[from]->find_session(message.stream);
+        if (session == nullptr || session->tx == nullptr) return false;
+        return members[from]->queue_next(members[from]->predict(*session), message, now);
+    }
+
     /// Takes and returns everything that has come in order from `source` to `rank`.
     std::vector<std::string> receive(Rank rank, Rank source) {
         std::vector<std::string> out = std::exchange(taken_[{rank, source}], {});

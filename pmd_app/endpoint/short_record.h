@@ -12,7 +12,7 @@
 #include "abi/region.h"
 #include "urtp/types.h"
 
-namespace ulc::engine {
+namespace ulc::endpoint {
 
 /// The first word of a record.
 struct RecordHead {
@@ -41,6 +41,14 @@ public:
         constexpr auto kShort = std::bit_cast<std::uint64_t>(
             RecordHead{0, abi::SubmitKind::kSend, abi::kSubmitInline, 0});
         return (head_ & kCompared) == kShort && head().inline_length <= abi::kInlineOctetsMax;
+    }
+    /// Returns whether it is a whole message to one receiver that calls for no more than its answer,
+    /// of any length.
+    [[nodiscard]] bool is_message_to(StreamId to) const noexcept {
+        constexpr std::uint8_t kMay = abi::kSubmitHasTag | abi::kSubmitNotify;
+        constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
+        const bool is_block = is_send() && (head().flags & ~kMay) == kWhole;
+        return !is_group(to) && (is_block || is_short()) && stream() == to;
     }
     [[nodiscard]] StreamId stream() const noexcept {
         static_assert(offsetof(abi::SubmissionRecord, stream) == 8);
@@ -102,4 +110,4 @@ private:
     const std::byte* payload_ = nullptr;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::endpoint
