@@ -55,7 +55,7 @@ public:
         }
         return true;
     }
-    /// True if so many wait that the client may see no free slot, as it sees them by quarters.
+    /// True if more than three quarters of the ring wait: the client may see no free slot.
     [[nodiscard]] bool is_full() const noexcept {
         return waits_ && checked() > ring_.slots() - ring_.slots() / 4;
     }
@@ -81,7 +81,7 @@ private:
     abi::SubmissionConsumer ring_;
     std::uint32_t until_ = 0;               ///< the first that was not looked at, as consumed()
     std::uint32_t waited_at_ = UINT32_MAX;  ///< the first that wait() left, as consumed()
-    StreamId stream_ = 0;                   ///< of those before until_
+    StreamId stream_ = 0;                   ///< stream of those before until_
     bool waits_ = false;
 };
 

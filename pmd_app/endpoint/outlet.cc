@@ -316,16 +316,34 @@ bool Outlet::append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
         give_back(source);
         return false;
     }
-    std::memcpy(region_.rx(source.block, source.capacity) + source.filled, packet.payload,
-                packet.length);
-    counters.add(Counter::rx_copied_bytes, packet.length);
-    source.filled += packet.length;
+    put_in_block(source, {packet.payload, packet.length}, counters);
     if (!packet.last() && !source.block_is_reserve) return true;
     flush(rank, source, *cq.claim(), packet.last(), cq);
     counters.add(Counter::completions);
     if (!packet.last()) return true;
     source.open = false;
     counters.add(Counter::messages_received);
+    return true;
+}
+
+void Outlet::put_in_block(Source& source, std::span<const std::byte> payload,
+                          Counters& counters) noexcept {
+    std::memcpy(region_.rx(source.block, source.capacity) + source.filled, payload.data(),
+                payload.size());
+    counters.add(Counter::rx_copied_bytes, payload.size());
+    source.filled += static_cast<std::uint32_t>(payload.size());
+}
+
+bool Outlet::take_part(Rank rank, std::span<const std::byte> payload, Counters& counters) noexcept {
+    Source& source = sources_[index_[rank] - 1U];
+    if (payload.empty() || payload.size() >= source.length - source.done - source.filled)
+        return false;
+    if (source.place) {
+        put_placed(source, payload);
+        return true;
+    }
+    if (source.capacity - source.filled < payload.size()) return false;
+    put_in_block(source, payload, counters);
     return true;
 }
 

@@ -32,6 +32,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "abi/placement.h"
@@ -104,9 +105,9 @@ public:
         const Source& source = sources_[index_[rank] - 1U];
         return !source.open && source.intake == abi::Intake::kAll;
     }
-    /// Returns the place of a message that is `length` bytes long and inside one packet, of a source
-    /// that may_claim(); without a record: run() delivers it. deliver_to() or unclaim() must follow.
-    /// `framed`: the message is in a received frame, which deliver_to() gets. kInside: the message
+    /// Returns the place of a message that is `length` bytes long and inside one packet, of a
+    /// source that may_claim(); without a record: run() delivers it. deliver_to() or unclaim() must
+    /// follow. `framed`: the message is in a received frame, which deliver_to() gets. kInside: it
     /// is at most abi::kInlineOctetsMax long.
     template <bool kInside>
     [[gnu::always_inline]] [[nodiscard]] Claim claim(std::uint32_t length, bool tagged,
@@ -118,6 +119,20 @@ public:
         if (!kInside && length > abi::kInlineOctetsMax) claim_block(claim, length, framed);
         return claim;
     }
+    /// True if packets from the middle of the message that is arriving from that source in that
+    /// stream have a place.
+    [[nodiscard]] bool takes_parts(Rank rank, StreamId stream) const noexcept {
+        if (rank >= index_.size() || index_[rank] == 0) return false;
+        const Source& source = sources_[index_[rank] - 1U];
+        return source.open && !source.forgotten && !source.sink && source.stream == stream &&
+               source.intake != abi::Intake::kNone && (source.place || source.whole);
+    }
+    /// Takes the payload of the next packet from the middle of that message, if it is not the last
+    /// one's. Returns false if nothing was changed.
+    [[nodiscard]] bool take_part(Rank rank, std::span<const std::byte> payload,
+                                 Counters& counters) noexcept;
+    /// Returns where such a payload goes, if not to its segment; nullptr: no such place.
+    [[nodiscard]] std::byte* place_of_part(Rank rank, std::uint32_t octets) const;
     /// Gives back a place that is not used.
     void unclaim(const Claim& claim) noexcept {
         if (claim.block != RxArena::kNone) arena_.free(claim.block);
@@ -256,6 +271,9 @@ private:
     [[nodiscard]] abi::Beginning beginning_of(Rank rank,
                                               const urtp::ReadyPacket& packet) const noexcept;
     [[nodiscard]] abi::Place place_of(Rank rank, const urtp::ReadyPacket& packet);
+    static void put_placed(Source& source, std::span<const std::byte> payload);
+    void put_in_block(Source& source, std::span<const std::byte> payload,
+                      Counters& counters) noexcept;
     bool deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                         abi::CompletionProducer& cq, Counters& counters);
     void leave_place(Source& source) noexcept;

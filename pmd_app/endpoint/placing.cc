@@ -60,18 +60,29 @@ bool Outlet::forget_place(Rank rank, const abi::Place& place) noexcept {
     return true;
 }
 
+std::byte* Outlet::place_of_part(Rank rank, std::uint32_t octets) const {
+    const Source& source = sources_[index_[rank] - 1U];
+    const bool goes_on = source.place && octets > 0 && octets < source.length - source.done;
+    return goes_on ? source.place.contiguous(source.done, octets) : nullptr;
+}
+
+void Outlet::put_placed(Source& source, std::span<const std::byte> payload) {
+    const auto octets = static_cast<std::uint32_t>(payload.size());
+    std::byte* to = source.place.contiguous(source.done, octets);
+    if (to == nullptr) {
+        source.place.write(source.done, payload.data(), octets);
+    } else if (payload.data() != to) {  // else it landed
+        std::memcpy(to, payload.data(), octets);
+    }
+    source.done += octets;
+}
+
 // The client has made it the message of a receive. It gets one more completion, when the message is
 // whole or broken.
 bool Outlet::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
                             abi::CompletionProducer& cq, Counters& counters) {
     if (packet.last() && cq.room() == 0) return false;
-    std::byte* to = source.place.contiguous(source.done, packet.length);
-    if (to == nullptr) {
-        source.place.write(source.done, packet.payload, packet.length);
-    } else if (packet.payload != to) {  // else it landed
-        std::memcpy(to, packet.payload, packet.length);
-    }
-    source.done += packet.length;
+    put_placed(source, {packet.payload, packet.length});
     if (!packet.last()) return true;
     complete(*cq.claim(), rank, {.stream = source.stream, .tag = source.tag},
              {abi::kCompletePlaced | abi::kCompleteLast, {0, 0, source.length, 0, 0, 0}}, cq);

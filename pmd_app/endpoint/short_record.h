@@ -42,8 +42,8 @@ public:
             RecordHead{0, abi::SubmitKind::kSend, abi::kSubmitInline, 0});
         return (head_ & kCompared) == kShort && head().inline_length <= abi::kInlineOctetsMax;
     }
-    /// Returns whether it is a whole message to one receiver that calls for no more than its answer,
-    /// of any length.
+    /// Returns whether it is a whole message to one receiver, of any length, that calls for no more
+    /// than its answer.
     [[nodiscard]] bool is_message_to(StreamId to) const noexcept {
         constexpr std::uint8_t kMay = abi::kSubmitHasTag | abi::kSubmitNotify;
         constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;

@@ -30,11 +30,11 @@
 #include "engine/group_table.h"
 #include "engine/links.h"
 #include "engine/multicast_filter.h"
-#include "engine/port_counts.h"
 #include "engine/tx.h"
 #include "jobs/jobs.h"
 #include "port/bond_port.h"
 #include "port/port.h"
+#include "port/port_counts.h"
 #include "urtp/arrivals.h"
 #include "urtp/frame_share.h"
 #include "urtp/transport.h"
@@ -124,7 +124,7 @@ public:
     // --- what it is charged for
     ErrorCount errors;  ///< bad records and schedules
     User* user;
-    Claimant claimant;  ///< what reserve() charged
+    Claimant claimant;                            ///< the charge of reserve()
     std::optional<urtp::FrameShare> send_frames;  ///< while there is a member, which counts here
     std::optional<urtp::FrameShare> receive_frames;
 
@@ -232,10 +232,10 @@ struct Net {
     Endpoint* landing = nullptr;
     Nanos link_due = 0;  ///< when to check the link again
     bool link_is_up = true;
-    std::uint16_t mtu_usable;    ///< the least of the port's MTU and its interface's
-    Refusals refusals;           ///< frames longer than that
-    Mac mac_seen;                ///< address of the interface at the last look
-    PortCounts counts;
+    std::uint16_t mtu_usable;  ///< the least of the port's MTU and its interface's
+    Refusals refusals;         ///< frames longer than that
+    Mac mac_seen;              ///< address of the interface at the last look
+    port::PortCounts counts;
     Verdicts verdicts;
     Nanos heard_else = 0;  ///< FrameVerdict::heard of nodes that are not watched
 
@@ -332,7 +332,7 @@ bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now);
 /// Passes a parsed frame to the endpoint or group of this net that its handle names, except to
 /// `from`. Takes over one reference. Returns as take_frame().
 Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
-                const Endpoint* from, Nanos now);
+                     const Endpoint* from, Nanos now);
 
 /// Parses one frame, and passes it to the receivers that it names. Returns the endpoint to which it
 /// brought acknowledgements alone, which leave kept verdicts as they are; nullptr: none.

@@ -81,8 +81,7 @@ bool is_echo(const Net& net, const wire::FrameView& view) noexcept {
     const std::size_t octets = wire::remove_priority_tag(segment.frame, segment.length, ether_type);
     if (octets == 0) return Counter::drop_vlan;
     segment.length = static_cast<std::uint32_t>(octets);
-    const Counter reason =
-        wire::parse(segment.frame, octets, ether_type, view, core.config.crc);
+    const Counter reason = wire::parse(segment.frame, octets, ether_type, view, core.config.crc);
     return reason == Counter::kCount && is_echo(net, view) ? Counter::drop_own_echo : reason;
 }
 
@@ -136,30 +135,39 @@ Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment*
 
 namespace {
 
+struct Delivered {
+    std::uint32_t messages = 0;
+    std::uint32_t parts = 0;
+};
+
+/// Delivers a frame by its verdict. Returns its endpoint; nullptr: nothing was changed.
 [[gnu::noinline, gnu::hot]] Endpoint* deliver_one(Core& core, Net& net, Segment& segment,
-                                                  Nanos now) {
+                                                  Delivered& count, Nanos now) {
     const FrameVerdict* verdict = kept_verdict(net, segment);
+    if (verdict == nullptr && segment.length >= wire::kFrameOctetsMin)
+        verdict = kept_part(net, segment.frame);
     if (verdict == nullptr) verdict = judge(core, net, segment);
-    return verdict != nullptr ? act<false>(core, net, *verdict, segment, now) : nullptr;
+    if (verdict == nullptr) return nullptr;
+    const bool is_part = verdict->is_part;
+    Endpoint* endpoint = is_part ? act_part(core, net, *verdict, segment, now)
+                                 : act<false>(core, net, *verdict, segment, now);
+    if (endpoint != nullptr) ++(is_part ? count.parts : count.messages);
+    return endpoint;
 }
 
 }  // namespace
 
 bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now) {
     std::uint64_t octets = 0;
-    std::uint32_t delivered = 0;
+    Delivered delivered;
     Endpoint* last = nullptr;
     bool all = true;
     for (std::uint16_t n = 0; n < count; ++n) {
         Segment& segment = *net.burst[n];
         if (n + kPrefetchAhead < count) __builtin_prefetch(net.burst[n + kPrefetchAhead]->frame);
         octets += segment.length;
-        Endpoint* endpoint = deliver_one(core, net, segment, now);
-        if (endpoint != nullptr) {
-            ++delivered;
-        } else {
-            endpoint = take_frame(core, net, &segment, now);
-        }
+        Endpoint* endpoint = deliver_one(core, net, segment, delivered, now);
+        if (endpoint == nullptr) endpoint = take_frame(core, net, &segment, now);
         if (endpoint == nullptr) {
             net.verdicts.forget_all();
             all = false;
@@ -169,17 +177,17 @@ bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now) {
         last = endpoint;
     }
     if (last != nullptr) settle_short(core, *last);
-    count_received(core, count, octets, delivered);
+    count_received(core, count, octets, delivered.messages, delivered.parts);
     return all;
 }
 
 bool receive(Core& core, Net& net, Nanos now) {
+    net.verdicts.forget_all();
     if (net.lands()) return receive_landing(core, net, now);
     const std::uint16_t count = net.port.rx(net.port.context, net.burst, kRxBurst);
     net.arrivals.took(count == kRxBurst, now);
     if (count == 0) return false;
     net.show_received(net.burst, count);
-    net.verdicts.forget_all();
     (void)receive_burst(core, net, count, now);
     return true;
 }

@@ -4,7 +4,8 @@
 // one that came at a wrong time, or names a stream that does not exist, is answered.
 //
 // Sends that the transport does not admit fill the send queue, and then the records behind them
-// wait in the ring. Short messages to one rank wait there at once (endpoint/inlet.h). No circle of ranks can wait so without end: a send waits for memory of its
+// wait in the ring. Short messages to one rank wait there at once (endpoint/inlet.h). No circle of
+// ranks can wait so without end: a send waits for memory of its
 // receivers alone, never for its own client, which may compute or wait elsewhere after it has sent.
 // The return of memory, in both directions, waits for no record and no completion
 // (abi/entry_rings.h). The other records may wait behind sends: kRemoveGroup and kLeave must come

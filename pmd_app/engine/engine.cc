@@ -43,7 +43,8 @@ Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
     if (endpoint.has(Work::kSend | Work::kTransmit | Work::kSettle)) return 0;
     const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
     // No doorbell announces a free slot of the completion ring.
-    const bool records_wait = endpoint.taking && (endpoint.inlet.ready() || endpoint.inlet.is_full());
+    const bool records_wait =
+        endpoint.taking && (endpoint.inlet.ready() || endpoint.inlet.is_full());
     if (waits_for_client || records_wait || endpoint.sends.retry() || offload_waits ||
         endpoint.has(Work::kControl))
         deadline = std::min(deadline, now + kClientPatience);
@@ -258,6 +259,7 @@ bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) n
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->reachable) return false;
     if (!endpoint->outlet->forget_place(source, place)) return false;
+    core_->forget_verdicts();
     update_landing(*endpoint);
     return true;
 }

@@ -9,7 +9,7 @@
 // If the port or the member refuses it, then bytes were written into a buffer whose receive is
 // posted, where nothing is promised yet.
 #include "base/check.h"
-#include "engine/core.h"
+#include "engine/fast/receive.h"
 
 namespace ulc::engine {
 namespace {
@@ -33,9 +33,19 @@ Landed where(void* context, const std::byte* front, std::uint32_t length) {
     auto& [core, net, source] = *static_cast<Asker*>(context);
     const Endpoint* endpoint = net.landing;
     if (endpoint == nullptr || endpoint->member == nullptr || length < kLandedMin ||
-        endpoint->state > EndpointState::kLeaving || core.config.crc ||
-        !wire::is_judged_by_front(front, length))
+        endpoint->state > EndpointState::kLeaving || core.config.crc)
         return {};
+    if (const FrameVerdict* kept = kept_part(net, front); kept != nullptr) {
+        wire::ShortBody body;
+        if (kept->endpoint != endpoint ||
+            !endpoint->member->is_next(kept->of, front, length, body) || body.has_tag() ||
+            body.payload + body.length != front + length)
+            return {};
+        source = kept->of.rx->session->rank;
+        return {endpoint->outlet->place_of_part(source, body.length),
+                static_cast<std::uint16_t>(body.length)};
+    }
+    if (!wire::is_judged_by_front(front, length)) return {};
     wire::FrameView view;
     if (wire::parse(front, length, core.config.ether_type, view) != Counter::kCount) return {};
     const auto front_octets = static_cast<std::uint32_t>(view.body - front);
@@ -66,11 +76,29 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
         ++frames;
         octets += segment->length;
         const bool landed = segment->tail != nullptr;
-        if (Endpoint* acknowledged = take_frame(core, net, segment, now))
+        const FrameVerdict* verdict =
+            segment->length >= wire::kFrameOctetsMin ? kept_part(net, segment->frame) : nullptr;
+        if (verdict == nullptr) verdict = judge(core, net, *segment);
+        Endpoint* taker = verdict != nullptr && verdict->is_part
+                              ? act_part(core, net, *verdict, *segment, now)
+                              : nullptr;
+        if (taker != nullptr) {
+            taker->mark(Work::kSettle);
+            core.counters.add(Counter::data_received);
+            if (landed) core.counters.add(Counter::payloads_landed);
+            continue;
+        }
+        if (Endpoint* acknowledged = take_frame(core, net, segment, now)) {
             acknowledged->mark(Work::kSettle);
+        } else {
+            net.verdicts.forget_all();
+        }
         Endpoint* endpoint = net.landing;
         if (endpoint == nullptr || endpoint->member == nullptr) continue;
-        if (endpoint->has(Work::kDeliver)) deliver(core, *endpoint, now);
+        if (endpoint->has(Work::kDeliver)) {
+            deliver(core, *endpoint, now);
+            net.verdicts.forget_all();
+        }
         if (!landed) continue;
         core.counters.add(Counter::payloads_landed);
         endpoint->member->pull_front(asker.source);  // if it is still there

@@ -23,8 +23,8 @@ bool has_turn(const Endpoint& endpoint, Nanos now) {
            (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
 
-/// Asks the port for its link, whose changes are counted, and for its counts. A memif client connects
-/// again when it is asked.
+/// Asks the port for its link, whose changes are counted, and for its counts. A memif client
+/// connects again when it is asked.
 void look_at_link(Core& core, Net& net, Nanos now) {
     net.link_due = now + (net.port.info.links > 1 ? kLinksPatience : kLinkPatience);
     if (net.port.link_up != nullptr) {

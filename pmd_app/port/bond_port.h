@@ -49,7 +49,7 @@ public:
     /// Costs the same for any number of nodes. proved: else nothing changes.
     void set_addresses(std::span<const NodeAddress> addresses, bool proved);
     [[nodiscard]] Nanos reorder_wait(std::uint32_t megabits) const noexcept;
-    /// State for an upgrade of the engine that owns this (engine/state/bond_state.cc).
+    /// State for an upgrade of the engine that owns this (engine/state/port_state.cc).
     void fields(state::Archive& archive);
 
 private:

@@ -72,7 +72,9 @@ struct SegmentPool {
     void drop(Segment* segment) const noexcept { release(context, segment); }
     /// True if there is a segment for data. They leave some to control frames: a node whose pool is
     /// full of unacknowledged data must still acknowledge. A pool has at least 64.
-    [[nodiscard]] bool has_for_data() const noexcept { return available(context) > kKeptForControl; }
+    [[nodiscard]] bool has_for_data() const noexcept {
+        return available(context) > kKeptForControl;
+    }
     static constexpr std::uint32_t kKeptForControl = 32;
     [[nodiscard]] std::uint32_t holders(const Segment* segment) const noexcept {
         return references(context, segment);

@@ -156,9 +156,9 @@ public:
     /// Takes a parsed frame whose handle names this member or one of its groups, and one reference
     /// of the segment, always. Frames are counted and dropped by reason.
     void on_frame(const wire::FrameView& frame, Segment* segment, Nanos now);
-    /// Judges a frame whose handle names this member or one of its groups, and that has_short_head():
-    /// whether short frames of its stream are taken by is_next() and take_next(). frame: at least
-    /// kFrameOctetsMin. False: on_frame() decides.
+    /// Judges a frame that has_short_head() or has_part_head(), and whose handle names this member
+    /// or one of its groups: whether such frames of its stream are taken by is_next() and
+    /// take_next(). frame: at least kFrameOctetsMin. False: on_frame() decides.
     [[nodiscard]] bool predict(const std::byte* frame, RxPrediction& out) const noexcept;
     /// Tells whether a frame is whole, and the next of its stream. The prediction holds, and its
     /// head matches the frame. octets: at least kFrameOctetsMin. False: on_frame() decides.

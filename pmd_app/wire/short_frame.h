@@ -34,6 +34,7 @@ struct ShortWord {
 
     static constexpr std::size_t kOffset = offsetof(EthernetHeader, type);
     static constexpr std::uint8_t kFlagsFree = kFlagAck | kFlagTag | kFlagAckNow;
+    static constexpr std::uint8_t kPartFlagsFree = kFlagAck | kFlagAckNow;
 
     [[nodiscard]] static std::uint32_t bits_of(const void* at) noexcept {
         std::uint32_t bits;
@@ -75,17 +76,27 @@ static_assert(sizeof(ShortWord) == 4);
 }
 static_assert(kHeadOctets + sizeof(AckEntry) + sizeof(Be64) <= kFrameOctetsMin);
 
-/// Returns whether the head is that of a short frame: DATA to an endpoint, or MCAST to a group.
-/// frame: at least kFrameOctetsMin.
-[[nodiscard]] inline bool has_short_head(const std::byte* frame,
-                                         std::uint16_t ether_type) noexcept {
-    const ShortWord expected{.ether_type = ether_type};
-    const ShortWord mask{Be16(0xffff), 0xff, static_cast<std::uint8_t>(~ShortWord::kFlagsFree)};
+/// Returns whether the head is that of DATA to an endpoint, or of MCAST to a group, with these
+/// flags and any of those that are free. frame: at least kFrameOctetsMin.
+[[nodiscard]] inline bool has_data_head(const std::byte* frame, std::uint16_t ether_type,
+                                        std::uint8_t flags, std::uint8_t free) noexcept {
+    const ShortWord expected{.ether_type = ether_type, .flags = flags};
+    const ShortWord mask{Be16(0xffff), 0xff, static_cast<std::uint8_t>(~free)};
     const std::uint32_t differs =
         ShortWord::bits_of(frame + ShortWord::kOffset) ^ ShortWord::bits_of(&expected);
     const auto& header = *reinterpret_cast<const Header*>(frame + sizeof(EthernetHeader));
     const std::uint32_t wrong = differs & ShortWord::bits_of(&mask);
     return wrong == (is_group(header.handle) ? ShortWord::mcast_bits() : 0);
+}
+
+/// Returns whether the head is that of a short frame.
+[[nodiscard]] inline bool has_short_head(const std::byte* frame,
+                                         std::uint16_t ether_type) noexcept {
+    return has_data_head(frame, ether_type, kFlagFirst | kFlagLast, ShortWord::kFlagsFree);
+}
+/// Returns whether the head is that of a packet from the middle of a message.
+[[nodiscard]] inline bool has_part_head(const std::byte* frame, std::uint16_t ether_type) noexcept {
+    return has_data_head(frame, ether_type, 0, ShortWord::kPartFlagsFree);
 }
 
 }  // namespace ulc::wire

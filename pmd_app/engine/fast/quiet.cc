@@ -107,13 +107,12 @@ struct Taken {
 [[gnu::always_inline]] inline bool receive_only(Core& core, Net& net, Nanos now) {
     Segment& segment = *net.burst[0];
     const std::uint32_t octets = segment.length;
-    const FrameVerdict* verdict =
-        octets <= kInsideFrameMax ? kept_verdict(net, segment) : nullptr;
+    const FrameVerdict* verdict = octets <= kInsideFrameMax ? kept_verdict(net, segment) : nullptr;
     if (verdict == nullptr) return false;
     Endpoint* endpoint = act<true>(core, net, *verdict, segment, now);
     if (endpoint == nullptr) return false;
     settle_short(core, *endpoint);
-    count_received(core, 1, octets, 1);
+    count_received(core, 1, octets, 1, 0);
     return true;
 }
 

@@ -18,8 +18,9 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
 [[gnu::noinline]] inline void retry_waiting(Core& core, Endpoint& endpoint) noexcept {
     endpoint.inlet.retry();
     if (core.quiet_until == 0) return;  // the next quiet begins with all looks
-    Look& look = core.looks[endpoint.look];
-    if (look.endpoint == &endpoint) look.next = endpoint.inlet.next();
+    ULC_CHECK(endpoint.look < core.looks.size() &&
+              core.looks[endpoint.look].endpoint == &endpoint);
+    core.looks[endpoint.look].next = endpoint.inlet.next();
 }
 
 /// Notes what a short message left to do at the endpoint that took it.
@@ -42,14 +43,17 @@ inline constexpr std::uint32_t kInsideFrameMax =
     if (endpoint.member->outlook().event) endpoint.mark(Work::kSettle);
 }
 
-/// Judges a received frame: whether short frames of its stream go to the client of one endpoint, at
-/// once. Keeps the verdict, and returns it. nullptr: the general steps decide.
+/// Judges a received frame: whether frames of its kind and stream go to the client of one endpoint,
+/// at once: short messages, or packets from the middle of the message that is arriving. Keeps the
+/// verdict, and returns it. nullptr: the general steps decide.
 [[gnu::noinline]] inline const FrameVerdict* judge(Core& core, Net& net, const Segment& segment) {
     const std::byte* frame = segment.frame;
-    if (core.config.crc || segment.length < wire::kFrameOctetsMin || segment.tail != nullptr ||
-        !wire::has_short_head(frame, core.config.ether_type))
+    if (core.config.crc || segment.length < wire::kFrameOctetsMin) return nullptr;
+    const bool is_part = wire::has_part_head(frame, core.config.ether_type);
+    if (!is_part &&
+        (segment.tail != nullptr || !wire::has_short_head(frame, core.config.ether_type)))
         return nullptr;
-    FrameVerdict& out = net.verdicts.place_of(frame);
+    FrameVerdict& out = is_part ? net.verdicts.place_of_part(frame) : net.verdicts.place_of(frame);
     out.epoch = Verdicts::kNever;
     const auto& header =
         *reinterpret_cast<const wire::Header*>(frame + sizeof(wire::EthernetHeader));
@@ -66,8 +70,10 @@ inline constexpr std::uint32_t kInsideFrameMax =
     if (endpoint == nullptr || endpoint->net != &net || endpoint->state != EndpointState::kOpen ||
         endpoint->member == nullptr || !endpoint->member->predict(frame, out.of) ||
         rank >= endpoint->gone.size() || endpoint->gone[rank] != kHere ||
-        !endpoint->outlet->may_claim(rank))
+        !(is_part ? endpoint->outlet->takes_parts(rank, out.of.rx->id)
+                  : endpoint->outlet->may_claim(rank)))
         return nullptr;
+    out.is_part = is_part;
     Nanos* heard = net.jobs.place_of_heard(endpoint->nodes[rank]);
     out.heard = heard != nullptr ? heard : &net.heard_else;
     out.endpoint = endpoint;
@@ -90,8 +96,8 @@ template <bool kInside>
         (kInside && frame.length > abi::kInlineOctetsMax))
         return nullptr;
     endpoint::Outlet& outlet = *endpoint.outlet;
-    const endpoint::Claim claim = outlet.claim<kInside>(frame.length, frame.has_tag(), frame.tag,
-                                                        true, endpoint.completions);
+    const endpoint::Claim claim =
+        outlet.claim<kInside>(frame.length, frame.has_tag(), frame.tag, true, endpoint.completions);
     if (claim.out == nullptr) [[unlikely]]
         return nullptr;
     *verdict.heard = now;
@@ -107,6 +113,37 @@ template <bool kInside>
     return &endpoint;
 }
 
+/// Delivers a packet from the middle of a message, by a verdict that its head matches. The caller
+/// counts. Returns its endpoint; nullptr: nothing was changed.
+[[gnu::noinline, gnu::hot]] inline Endpoint* act_part(Core& core, Net& net,
+                                                      const FrameVerdict& verdict, Segment& segment,
+                                                      Nanos now) {
+    Endpoint& endpoint = *verdict.endpoint;
+    urtp::Transport& member = *endpoint.member;
+    const urtp::RxStream& rx = *verdict.of.rx;
+    wire::ShortBody frame;
+    if (!member.is_next(verdict.of, segment.frame, segment.length, frame) || frame.has_tag())
+        return nullptr;
+    const std::byte* payload = segment.tail != nullptr ? segment.tail : frame.payload;
+    if (!endpoint.outlet->take_part(rx.session->rank, {payload, frame.length}, core.counters))
+        return nullptr;
+    *verdict.heard = now;
+    if (verdict.frames != nullptr) ++*verdict.frames;
+    const bool more = member.take_next(verdict.of, frame, now);
+    net.port.pool.drop(&segment);
+    if (more || verdict.sends_wait || endpoint.inlet.waits()) [[unlikely]]
+        after_acknowledgement(core, endpoint);
+    return &endpoint;
+}
+
+/// Returns the kept verdict on packets from the middle of a message; nullptr: there is none. frame:
+/// at least kFrameOctetsMin.
+[[gnu::always_inline]] inline const FrameVerdict* kept_part(Net& net,
+                                                            const std::byte* frame) noexcept {
+    const FrameVerdict& verdict = net.verdicts.place_of_part(frame);
+    return net.verdicts.holds(verdict) && verdict.of.head.matches(frame) ? &verdict : nullptr;
+}
+
 /// Returns the kept verdict on a received frame; nullptr: there is none.
 [[gnu::always_inline]] inline const FrameVerdict* kept_verdict(Net& net,
                                                                const Segment& segment) noexcept {
@@ -116,13 +153,14 @@ template <bool kInside>
                                                                                  : nullptr;
 }
 
-/// Counts received frames, of which `delivered` were short messages.
+/// Counts received frames, of which `delivered` were short messages, and `parts` from the middle of
+/// messages.
 [[gnu::always_inline]] inline void count_received(Core& core, std::uint32_t frames,
-                                                  std::uint64_t octets,
-                                                  std::uint32_t delivered) noexcept {
+                                                  std::uint64_t octets, std::uint32_t delivered,
+                                                  std::uint32_t parts) noexcept {
     core.counters.add(Counter::rx_frames, frames);
     core.counters.add(Counter::rx_bytes, octets);
-    core.counters.add(Counter::data_received, delivered);
+    core.counters.add(Counter::data_received, delivered + parts);
     count_delivered(core, delivered);
 }
 

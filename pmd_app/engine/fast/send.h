@@ -66,8 +66,8 @@ template <bool kInside>
 [[gnu::noinline, gnu::hot]] inline bool pass(Core& core, Endpoint& from, const SendVerdict& verdict,
                                              const urtp::ShortMessage message, Nanos now) {
     Endpoint& to = *verdict.to;
-    const endpoint::Claim claim = to.outlet->claim<kInside>(
-        message.octets, message.has_tag, message.tag, false, to.completions);
+    const endpoint::Claim claim = to.outlet->claim<kInside>(message.octets, message.has_tag,
+                                                            message.tag, false, to.completions);
     if (claim.out == nullptr) return false;
     if (!from.member->pass(verdict.of, *to.member, now)) {
         to.outlet->unclaim(claim);
@@ -111,10 +111,11 @@ struct Sent {
 template <bool kQueues, typename Record>
 [[gnu::always_inline]] inline Sent act(Core& core, Endpoint& from, const SendVerdict& verdict,
                                        const Record& record, Nanos now) {
-    if (verdict.to != nullptr) [[unlikely]]
-        return {.to = pass<Record::kInside>(core, from, verdict, record.message(verdict.stream), now)
-                          ? verdict.to
-                          : nullptr};
+    if (verdict.to != nullptr) [[unlikely]] {
+        const urtp::ShortMessage message = record.message(verdict.stream);
+        const bool passed = pass<Record::kInside>(core, from, verdict, message, now);
+        return {.to = passed ? verdict.to : nullptr};
+    }
     if constexpr (kQueues) {
         return {.queued = from.net->port.pool.has_for_data() &&
                           from.member->queue_next(verdict.of, record.message(verdict.stream), now)};
@@ -149,8 +150,8 @@ template <bool kQueues>
     return sent;
 }
 
-/// Leaves the endpoint's next record in the ring if it is a short message whose stream has no window,
-/// and those behind it too. False: the general steps decide.
+/// Leaves the endpoint's next record in the ring if it is a short message whose stream has no
+/// window, and those behind it too. False: the general steps decide.
 [[gnu::noinline]] inline bool wait_in_ring(Endpoint& endpoint, Nanos now) {
     if (endpoint.state != EndpointState::kOpen || endpoint.member == nullptr ||
         !endpoint.sends.passes_short())

@@ -26,7 +26,9 @@ struct Check {
         endpoint.member->check_prediction(next.of);
         const urtp::RxStream& rx = *next.of.rx;
         const Rank rank = rx.session->rank;
-        ULC_CHECK(endpoint.gone[rank] == kHere && endpoint.outlet->may_claim(rank));
+        ULC_CHECK(endpoint.gone[rank] == kHere);
+        ULC_CHECK(next.is_part ? endpoint.outlet->takes_parts(rank, rx.id)
+                               : endpoint.outlet->may_claim(rank));
         const Nanos* heard = net.jobs.place_of_heard(endpoint.nodes[rank]);
         ULC_CHECK(next.heard == (heard != nullptr ? heard : &net.heard_else));
         ULC_CHECK((next.frames == nullptr) == !is_group(rx.id));

@@ -21,17 +21,18 @@ struct Endpoint;
 /// False: no verdict is kept, for comparison (meson option fast_path).
 inline constexpr bool kKeepsVerdicts = ULC_FAST_PATH != 0;
 
-/// On the short frames of a stream.
+/// A verdict on the short frames of a stream, or on packets from the middle of its message.
 struct FrameVerdict {
     urtp::RxPrediction of;
     Endpoint* endpoint = nullptr;     ///< its receiver
     Nanos* heard = nullptr;           ///< when its node was last heard
     std::uint64_t* frames = nullptr;  ///< count of its group; nullptr: it goes to one endpoint
-    bool sends_wait = false;  ///< of the endpoint: an acknowledgement may let them go
+    bool sends_wait = false;          ///< the endpoint's: an acknowledgement may let them go
+    bool is_part = false;  ///< on packets from the middle of the message that is arriving
     std::uint64_t epoch = 0;
 };
 
-/// On the short messages of a client to a stream.
+/// A verdict on the short messages of a client to a stream.
 struct SendVerdict {
     urtp::TxPrediction of;
     Endpoint* to = nullptr;  ///< receiver on this node, `of` has the session alone; nullptr: none
@@ -48,15 +49,16 @@ class Verdicts {
 public:
     static constexpr std::uint64_t kNever = 0;  ///< epoch of a verdict that does not hold
 
-    Verdicts() : frames_(kPlaces), messages_(kPlaces) {}
+    Verdicts() : frames_(kPlaces), parts_(kPlaces), messages_(kPlaces) {}
 
     /// Returns where the verdict is, or would be, on a stream whose frames begin like this.
     /// frame: of at least wire::kHeadOctets.
     [[nodiscard]] FrameVerdict& place_of(const std::byte* frame) noexcept {
-        // The lowest octets of handle and rank: they number endpoints and peers.
-        const auto handle = std::to_integer<std::size_t>(frame[kHandleEnd]);
-        const auto rank = std::to_integer<std::size_t>(frame[kRankEnd]);
-        return frames_[place(handle, rank)];
+        return frames_[place(frame)];
+    }
+    /// The same of packets from the middle of a message.
+    [[nodiscard]] FrameVerdict& place_of_part(const std::byte* frame) noexcept {
+        return parts_[place(frame)];
     }
     [[nodiscard]] SendVerdict& place_of(Handle endpoint, StreamId stream) noexcept {
         return messages_[place(endpoint, stream)];
@@ -74,6 +76,8 @@ public:
     void each(Visit visit) const {
         for (const FrameVerdict& verdict : frames_)
             if (holds(verdict)) visit(verdict);
+        for (const FrameVerdict& verdict : parts_)
+            if (holds(verdict)) visit(verdict);
         for (const SendVerdict& verdict : messages_)
             if (holds(verdict)) visit(verdict);
     }
@@ -85,12 +89,18 @@ private:
     static constexpr std::size_t kRankEnd =
         sizeof(wire::EthernetHeader) + offsetof(wire::Header, rank) + sizeof(Be16) - 1;
 
+    /// Takes the lowest octets of handle and rank: they number endpoints and peers.
+    [[nodiscard]] static std::size_t place(const std::byte* frame) noexcept {
+        return place(std::to_integer<std::size_t>(frame[kHandleEnd]),
+                     std::to_integer<std::size_t>(frame[kRankEnd]));
+    }
     [[nodiscard]] static std::size_t place(std::size_t name, std::size_t peer) noexcept {
         return (name * 37 + peer) % kPlaces;
     }
 
     std::uint64_t epoch_ = 1;
     std::vector<FrameVerdict> frames_;
+    std::vector<FrameVerdict> parts_;
     std::vector<SendVerdict> messages_;
 };
 

@@ -43,8 +43,8 @@ void Endpoint::fields(state::Archive& archive) {
         (inlet, timer, work_, state, taking, notified, local_only, detached, completions,
          sends_done, woken_at, world, closed, linger_until, leave_reason, nodes, gone, groups,
          removing, per_node, medium, errors, source_note, reports_),
-        (reachable, look, forgets, member, net, index, handle, interrupt, region, sends, outlet, offloads,
-         job, links, user, claimant, send_frames, receive_frames, reorder_wait));
+        (reachable, look, forgets, member, net, index, handle, interrupt, region, sends, outlet,
+         offloads, job, links, user, claimant, send_frames, receive_frames, reorder_wait));
     if (archive.exporting()) return;
     const std::size_t ranks = member == nullptr ? 0 : member->size();
     const bool counts = member == nullptr ||

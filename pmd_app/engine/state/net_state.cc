@@ -81,15 +81,6 @@ void Transmitter::fields(state::Archive& archive) {
     }
 }
 
-void PortCounts::fields(state::Archive& archive, const Port& port) {
-    ULC_STATE(archive, PortCounts, 1, (due_, missed_), (drops_, costs_, silences_, transit_));
-    archive.values(costs_.calls, costs_.refusals, costs_.copied_bytes);
-    if (!archive.importing()) return;
-    if (port.silences != nullptr) silences_ = port.silences(port.context);
-    if (port.transit != nullptr) transit_ = port.transit(port.context);
-    if (port.drops != nullptr) drops_ = port.drops(port.context);
-}
-
 void Net::fields(state::Archive& archive) {
     ULC_STATE(archive, Net, 3,
               (transmitter, arrivals, filter, jobs, send_frames_all, receive_frames_all, link_due,

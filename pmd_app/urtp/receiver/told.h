@@ -116,14 +116,14 @@ inline bool Receiver::grants_whole_window(const Session& session) const noexcept
     ++rx.ack_at;
 }
 
-/// What general steps alone change.
+/// Returns whether the conditions hold that general steps alone change.
 [[gnu::always_inline]] inline bool Receiver::is_predictable(const RxStream& rx) const noexcept {
     const Session& session = *rx.session;
     return takes_short_ && rx.held == 0 && session.blocked == 0 && session.ready_head == nullptr &&
            !rx.room.rationed;
 }
 
-/// The rest.
+/// Returns whether the rest hold.
 [[gnu::always_inline]] inline bool Receiver::is_next(const RxStream& rx, Seq seq) const noexcept {
     return seq == rx.next && !room_.is_awaited();
 }

@@ -84,7 +84,8 @@ TEST_P(InletTest, only_whole_messages_that_ask_for_no_more_than_an_answer_wait) 
     };
     abi::SubmissionRecord record = message_to(4);
     constexpr std::uint8_t kWhole = abi::kSubmitFirst | abi::kSubmitLast;
-    for (const std::uint8_t more : std::initializer_list<std::uint8_t>{0, abi::kSubmitHasTag, abi::kSubmitNotify}) {
+    constexpr std::uint8_t kMay[] = {0, abi::kSubmitHasTag, abi::kSubmitNotify};
+    for (const std::uint8_t more : kMay) {
         record.flags = kWhole | more;
         EXPECT_TRUE(waits(record)) << unsigned{more};
     }

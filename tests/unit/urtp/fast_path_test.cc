@@ -208,8 +208,8 @@ public:
         EXPECT_TRUE(has_short_head(n));
         wire::ShortBody body;
         const bool takes =
-            predict(n, prediction) && receiver().is_next(prediction, frames_[n]->frame,
-                                                         frames_[n]->length, body);
+            predict(n, prediction) &&
+            receiver().is_next(prediction, frames_[n]->frame, frames_[n]->length, body);
         if (takes) (void)receiver().take_next(prediction, body, world_.now);
         receiver().check_invariants();
         return takes;
@@ -222,7 +222,7 @@ public:
         return prediction;
     }
     Segment& segment(std::size_t n) { return *frames_[n]; }
-    /// Of frame n, for a test to change.
+    /// Returns the header of frame n, for a test to change.
     wire::Header& header(std::size_t n) {
         return *reinterpret_cast<wire::Header*>(frames_[n]->frame + sizeof(wire::EthernetHeader));
     }

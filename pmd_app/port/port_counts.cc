@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/port_counts.h"
+#include "port/port_counts.h"
 
-namespace ulc::engine {
+namespace ulc::port {
 namespace {
 
 /// Adds the rise of a port's count since the last look. A count that is lower is that of a device
@@ -60,4 +60,4 @@ void PortCounts::look(const Port& port, Counters& counters, Nanos now) {
     if (port.drops != nullptr) count_drops(port.drops(port.context), counters);
 }
 
-}  // namespace ulc::engine
+}  // namespace ulc::port

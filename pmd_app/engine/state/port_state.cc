@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State of the BondPort around a port of one link, which the engine owns (port/bond_port.h). A bond
-// of several links belongs to the holder, and stays.
+// State that the engine keeps of a port: its counts, and the BondPort around one of one link
+// (port/bond_port.h). A bond of several links belongs to the holder, and stays.
 #include <algorithm>
 
 #include "base/state/containers.h"
 #include "port/bond_port.h"
+#include "port/port_counts.h"
 #include "wire/state/ids.h"
 
 namespace ulc::port {
@@ -51,6 +52,15 @@ void BondPort::fields(state::Archive& archive) {
         std::ranges::count_if(links_.begin(), links_.begin() + count_, &Link::up));
     if (!archive.require(rebuild(), "an address is of two nodes")) return;
     fit_speeds();
+}
+
+void PortCounts::fields(state::Archive& archive, const Port& port) {
+    ULC_STATE(archive, PortCounts, 1, (due_, missed_), (drops_, costs_, silences_, transit_));
+    archive.values(costs_.calls, costs_.refusals, costs_.copied_bytes);
+    if (!archive.importing()) return;
+    if (port.silences != nullptr) silences_ = port.silences(port.context);
+    if (port.transit != nullptr) transit_ = port.transit(port.context);
+    if (port.drops != nullptr) drops_ = port.drops(port.context);
 }
 
 }  // namespace ulc::port

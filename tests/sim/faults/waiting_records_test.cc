@@ -68,7 +68,13 @@ protected:
         }
     }
 
-    SimCluster cluster_{{}};
+    static ClusterConfig config() {
+        ClusterConfig config;
+        config.net.ports = 3;
+        return config;
+    }
+
+    SimCluster cluster_{config()};
     std::uint32_t sent_[3][3] = {};
     std::uint32_t came_[3][3] = {};
 };

@@ -13,7 +13,7 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::engine {
+namespace ulc::port {
 
 class PortCounts {
 public:
@@ -39,4 +39,4 @@ private:
     PortTransit transit_;
 };
 
-}  // namespace ulc::engine
+}  // namespace ulc::port
