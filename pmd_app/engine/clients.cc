@@ -7,7 +7,7 @@
 namespace ulc::engine {
 
 bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
-    core.stepped = true;
+    core.step();
     endpoint.unmark(Work::kDeliver);
     bool moved = false;
     if (endpoint.state == EndpointState::kLingering) {
@@ -67,7 +67,7 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
 
 // Takes the member's reports on its peers.
 [[gnu::noinline]] void take_events(Core& core, Endpoint& endpoint, Nanos now) {
-    core.stepped = true;
+    core.step();
     urtp::Event event;
     while (endpoint.member->poll_event(event)) {
         switch (event.kind) {
@@ -172,7 +172,7 @@ void obey_note(Core& core, Endpoint& endpoint) {
 }  // namespace
 
 [[gnu::flatten]] bool serve(Core& core, Endpoint& endpoint, Nanos now) {
-    core.stepped = true;
+    core.step();
     bool moved = false;
     if (endpoint.taking && endpoint.reachable) obey_note(core, endpoint);
     if (endpoint.has(Work::kDeliver) && endpoint.member != nullptr &&

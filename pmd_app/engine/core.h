@@ -285,10 +285,8 @@ struct Core {
     std::uint32_t user_turn = 0;  ///< round robin over the users: which transmits first
     Nanos now = 0;                ///< time of this round
     std::uint32_t beats = 0;      ///< calls of Engine::beat()
-    /// A general step was taken since verdicts were ended. Rounds that only transmit take none.
-    bool stepped = true;
-    bool moved = true;        ///< in this round, or since: the next one is due at once
-    bool offloading = false;  ///< at the end of the last general round
+    bool moved = true;            ///< in this round, or since: the next one is due at once
+    bool offloading = false;      ///< at the end of the last general round
     /// Rounds before this time only poll (round.cc); 0: the next one is general.
     Nanos quiet_until = 0;
     std::uint32_t still_rounds = 0;  ///< consecutive general rounds without movement
@@ -299,10 +297,13 @@ struct Core {
     std::uint32_t looks_turn_after = UINT32_MAX;
     bool stopping = false;
 
+    /// Notes a step that may change what verdicts stand for. Rounds that only transmit take none.
+    void step() noexcept { stepped_ = true; }
+    [[nodiscard]] bool has_stepped() const noexcept { return stepped_; }
     void fields(state::Archive& archive);
     /// Ends all kept verdicts, since a general step may have changed their conditions.
     void forget_verdicts() noexcept {
-        stepped = false;
+        stepped_ = false;
         for (const auto& net : nets)
             net->verdicts.forget_all();
     }
@@ -324,6 +325,9 @@ struct Core {
                 .offloads = e.offloads.get(),
                 .frames = e.send_frames ? &*e.send_frames : nullptr};
     }
+
+private:
+    bool stepped_ = true;  ///< since verdicts were ended
 };
 
 // --- demux.cc

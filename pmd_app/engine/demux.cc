@@ -182,7 +182,7 @@ bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now) {
 }
 
 bool receive(Core& core, Net& net, Nanos now) {
-    if (core.stepped) net.verdicts.forget_all();
+    if (core.has_stepped()) net.verdicts.forget_all();
     if (net.lands()) return receive_landing(core, net, now);
     const std::uint16_t count = net.port.rx(net.port.context, net.burst, kRxBurst);
     net.arrivals.took(count == kRxBurst, now);

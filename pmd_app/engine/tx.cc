@@ -176,7 +176,7 @@ const wire::Header& header_of(const Segment& segment) {
 
 // Passes a frame to endpoints of this node; takes over one reference.
 void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
-    core.stepped = true;
+    core.step();
     pull_tail(*segment);
     wire::FrameView view;
     const Counter reason =
@@ -243,7 +243,8 @@ bool transmit_jobs(Core& core, Net& net, bool members, Nanos now) {
 bool take_given_up(Core& core, Net& net, Nanos now) {
     bool any = false;
     while (Segment* segment = net.port.tx_failed(net.port.context)) {
-        any = core.stepped = true;
+        any = true;
+        core.step();
         if (net.port.tap != nullptr) net.port.tap->on_failed(net.port.tap->context, *segment);
         core.counters.add(Counter::tx_given_up);
         wire::FrameView view;

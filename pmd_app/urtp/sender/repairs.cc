@@ -120,7 +120,9 @@ Segment* Repairs::next(Nanos now, Repeated* repeated) {
 }
 
 /// Names a destination that lacks the packet, if it is one whose length a path may refuse.
+// PCODE has no credit: a receiver drops what it has no space for, however often it comes.
 void Repairs::note_narrow(const TxStream& tx, const TxSlot& slot) noexcept {
+    if (tx.group != nullptr && tx.group->counted) return;
     if (slot.segment->length <= sizeof(wire::EthernetHeader) + context_.config.mtu_sure) return;
     for (std::uint32_t at = 0; at < tx.members; ++at)
         if (tx.is_destination(at) && !tx.repair_from.before(tx.next[at])) narrow_ = tx.rank[at];
