@@ -22,8 +22,11 @@ public:
     [[nodiscard]] abi::NextSlot next() const noexcept {
         return waits_ ? ring_.next(checked()) : ring_.next();
     }
-    /// True if a record has come behind those that wait.
-    [[nodiscard]] bool ready() const noexcept { return next().has_come(); }
+    /// True if a record has come behind those that wait. None has if they fill the ring, whatever
+    /// their client wrote there meanwhile.
+    [[nodiscard]] bool ready() const noexcept {
+        return (!waits_ || checked() < ring_.slots()) && next().has_come();
+    }
     /// True if no record is in the ring.
     [[nodiscard]] bool empty() const noexcept { return !ring_.ready(); }
     /// Returns the first record, which has come. Its client may change it at any time.
@@ -46,9 +49,11 @@ public:
         waited_at_ = consumed();
         return waits_;
     }
-    /// Leaves the records that have come since in the ring, as wait().
+    /// Leaves the records that have come since in the ring, as wait(). Looks at kLooks of them; the
+    /// others are ready().
     [[nodiscard]] bool wait_on() noexcept {
-        for (waits_ = true; ready(); ++until_) {
+        waits_ = true;
+        for (std::uint32_t n = 0; n < kLooks && ready(); ++n, ++until_) {
             if (ShortRecord(ring_.peek(checked())).is_message_to(stream_)) continue;
             waits_ = false;
             return false;
@@ -73,6 +78,8 @@ public:
         waits_ = false;
         until_ = consumed();
     }
+
+    static constexpr std::uint32_t kLooks = 64;  ///< bounds the work of a round
 
 private:
     /// Returns how many records at the front of the ring are messages to stream().

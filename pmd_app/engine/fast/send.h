@@ -156,7 +156,11 @@ template <bool kQueues>
     if (endpoint.state != EndpointState::kOpen || endpoint.member == nullptr ||
         !endpoint.sends.passes_short())
         return false;
-    const StreamId stream = ShortRecord(endpoint.inlet.peek()).stream();
+    const ShortRecord head(endpoint.inlet.peek());
+    if (!head.is_short() &&
+        !BlockRecord(head, endpoint.region, endpoint.member->short_octets_max()).is_valid())
+        return false;
+    const StreamId stream = head.stream();
     return endpoint.member->lacks_window(stream, now) && endpoint.inlet.wait(stream);
 }
 

@@ -129,5 +129,16 @@ TEST_P(InletTest, a_full_ring_waits_while_it_moves) {
     EXPECT_TRUE(inlet_.wait(4)) << "it moves";
 }
 
+TEST_P(InletTest, marks_of_the_next_lap_make_no_records_of_a_full_ring) {
+    for (std::uint32_t n = 0; n < kSlots; ++n)
+        submit(message_to(4));
+    ASSERT_TRUE(inlet_.wait(4));
+    for (std::uint32_t n = 0; n < kSlots; ++n)
+        ring_[(GetParam() + n) % kSlots].mark = abi::mark_of(GetParam() + kSlots + n, kSlots);
+    EXPECT_FALSE(inlet_.ready());
+    EXPECT_TRUE(inlet_.wait_on());
+    EXPECT_TRUE(inlet_.is_full());
+}
+
 }  // namespace
 }  // namespace ulc::endpoint
