@@ -57,7 +57,7 @@ struct Claimant {
 class ErrorCount {
 public:
     void note() noexcept { ++noted_; }
-    [[nodiscard]] bool has_news() const noexcept { return noted_ > 0; }
+    [[nodiscard]] bool has_noted() const noexcept { return noted_ > 0; }
     /// Judges those that were noted. True: there were more than `most` in a second; 0: any number.
     [[nodiscard]] bool is_over(std::uint32_t most, Nanos now) noexcept {
         if (now >= until_) {

@@ -199,7 +199,7 @@ bool may_take(Endpoint& endpoint) noexcept {
     }
     if (moved && (!endpoint.sends.empty() || endpoint.offloads != nullptr))
         endpoint.mark(Work::kSend);
-    if (endpoint.errors.has_news()) [[unlikely]]
+    if (endpoint.errors.has_noted()) [[unlikely]]
         judge_errors(core, endpoint, now);
     return moved;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a port counts itself, and the engine's counters show: costs, drops by reason, what a mesh
-// forwarded, links that fell silent. Each look adds what the port's counts rose by.
+// The counts of a port in the engine's counters: costs, drops by reason, frames that a mesh
+// forwarded, links that fell silent. Each look adds the rise since the last one.
 #pragma once
 
 #include <cstdint>

@@ -112,24 +112,18 @@ TEST_F(Parts, a_message_comes_whole) {
     expect_alive();
 }
 
-TEST_F(Parts, one_that_would_fill_its_message_without_being_the_last_ends_it) {
-    begin(3 * kPart);
-    inject(0, kPart, 'b');
-    inject(0, kPart, 'c');
-    run();
-    EXPECT_EQ(count(Counter::drop_framing), 1U);
-    EXPECT_TRUE(receiver().messages.empty());
-    expect_alive();
-}
-
-TEST_F(Parts, one_that_is_longer_than_the_rest_ends_its_message) {
-    begin(2 * kPart + 10);
-    inject(0, kPart, 'b');
-    inject(0, kPart, 'c');
-    run();
-    EXPECT_EQ(count(Counter::drop_framing), 1U);
-    EXPECT_TRUE(receiver().messages.empty());
-    expect_alive();
+TEST_F(Parts, one_that_fills_its_message_or_is_longer_than_the_rest_ends_it) {
+    for (const std::uint64_t length : {3 * kPart, 2 * kPart + 10}) {
+        const std::uint64_t before = count(Counter::drop_framing);
+        begin(length);
+        inject(0, kPart, 'b');
+        inject(0, kPart, 'c');
+        run();
+        EXPECT_EQ(count(Counter::drop_framing), before + 1) << length;
+        EXPECT_TRUE(receiver().messages.empty()) << length;
+        expect_alive();
+        receiver().messages.clear();
+    }
 }
 
 TEST_F(Parts, one_without_payload_ends_its_message) {
