@@ -263,7 +263,7 @@ struct Torture : testing::Test {
         const auto begun = Clock::now();
         engine.signal(SIGTERM);
         EXPECT_EQ(engine.wait(), 0);
-        EXPECT_LT(Clock::now() - begun, 2s);
+        EXPECT_LT(Clock::now() - begun, 9s) << "one lingering descriptor takes 10 s";
         EXPECT_NE(access(socket.c_str(), F_OK), 0) << "the socket is left";
         EXPECT_NE(access((socket + ".lock").c_str(), F_OK), 0) << "the lock is left";
     }

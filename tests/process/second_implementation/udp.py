@@ -154,6 +154,8 @@ class UdpWire:
                 if self.loses():
                     self.lost_in += 1
                     continue
+                if not self.peer:
+                    continue  # a stranger's, I-3
                 yield self.frame(octets)
             except Malformed:
                 self.malformed += 1
@@ -185,7 +187,6 @@ class UdpWire:
 
     # I-3, I-14, I-16
     def frame(self, octets):
-        need(self.peer, "a frame of a stranger")
         if self.secret:
             kind, key, number = SEAL.unpack_from(octets)
             need(kind in (FOR_ONE, FOR_ALL), "kind")

@@ -120,11 +120,10 @@ TEST_F(IpArpTable, has_a_limit_and_finds_all_entries_after_others_ended) {
         Ipv4 question = 0;
         ASSERT_TRUE(table.next_question(question));
         EXPECT_EQ(question, n + 1);
-        if (n % 3 != 0)
-            EXPECT_TRUE(table.on_reply(
-                n + 1,
-                Mac{{2, 0, 0, 0, static_cast<std::uint8_t>(n >> 8U), static_cast<std::uint8_t>(n)}},
-                now));
+        if (n % 3 == 0) continue;
+        const Mac mac{
+            {2, 0, 0, 0, static_cast<std::uint8_t>(n >> 8U), static_cast<std::uint8_t>(n)}};
+        EXPECT_TRUE(table.on_reply(n + 1, mac, now));
     }
     EXPECT_FALSE(table.ask(0xffff, now));
     for (unsigned n = 0; n < 50; ++n, now += 100 * kMillisecond) {

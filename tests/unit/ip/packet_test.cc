@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -30,9 +31,9 @@ Bytes bytes_of(std::initializer_list<unsigned> octets) {
 }
 
 std::uint16_t big(std::uint16_t in_memory) {
-    Be16 value;
-    std::memcpy(&value, &in_memory, sizeof value);
-    return value;
+    std::array<std::uint8_t, 2> octets{};
+    std::memcpy(octets.data(), &in_memory, sizeof in_memory);
+    return static_cast<std::uint16_t>(octets[0] << 8U | octets[1]);
 }
 
 /// A packet from the sender to the station, filled up behind its end.
