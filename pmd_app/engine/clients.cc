@@ -7,7 +7,7 @@
 namespace ulc::engine {
 
 bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
-    core.step();
+    core.end_verdicts();
     endpoint.unmark(Work::kDeliver);
     bool moved = false;
     if (endpoint.state == EndpointState::kLingering) {
@@ -67,7 +67,7 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
 
 // Takes the member's reports on its peers.
 [[gnu::noinline]] void take_events(Core& core, Endpoint& endpoint, Nanos now) {
-    core.step();
+    core.end_verdicts();
     urtp::Event event;
     while (endpoint.member->poll_event(event)) {
         switch (event.kind) {
@@ -172,7 +172,6 @@ void obey_note(Core& core, Endpoint& endpoint) {
 }  // namespace
 
 [[gnu::flatten]] bool serve(Core& core, Endpoint& endpoint, Nanos now) {
-    core.step();
     bool moved = false;
     if (endpoint.taking && endpoint.reachable) obey_note(core, endpoint);
     if (endpoint.has(Work::kDeliver) && endpoint.member != nullptr &&
@@ -181,6 +180,7 @@ void obey_note(Core& core, Endpoint& endpoint) {
         moved = true;
     }
     if (endpoint.taking) moved |= drain(core, endpoint, now);
+    core.end_verdicts();  // of drain()
     if (endpoint.has(Work::kSend) || endpoint.sends.retry() ||
         (endpoint.offloads != nullptr && endpoint.offloads->retry()))
         moved |= send(core, endpoint, now);
@@ -221,6 +221,7 @@ void leave_memory(Endpoint& endpoint) {
 void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now) {
     if (endpoint.state == EndpointState::kLingering || endpoint.state == EndpointState::kClosed)
         return;
+    core.end_verdicts();
     drop_offloads(endpoint);
     endpoint.leave_reason = reason;
     const bool died = reason == wire::LeaveReason::kDied;

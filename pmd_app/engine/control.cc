@@ -438,7 +438,7 @@ void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
 }
 
 bool control(Core& core, Endpoint& endpoint, Nanos now) {
-    core.step();
+    core.end_verdicts();
     bool moved = remove_groups(core, endpoint);
     if (endpoint.links != nullptr && endpoint.member != nullptr)
         moved |= control_links(core, endpoint, now);
@@ -457,7 +457,7 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
 
 bool run_jobs(Core& core, Net& net, Nanos now) {
     bool moved = false;
-    core.step();
+    core.end_verdicts();
     core.now = now;
     if (net.jobs.next_timer() <= now) {
         net.jobs.on_timer(now);

@@ -297,15 +297,13 @@ struct Core {
     std::uint32_t looks_turn_after = UINT32_MAX;
     bool stopping = false;
 
-    /// Notes a step that may change what verdicts stand for. Rounds that only transmit take none.
-    void step() noexcept { stepped_ = true; }
-    [[nodiscard]] bool has_stepped() const noexcept { return stepped_; }
     void fields(state::Archive& archive);
-    /// Ends all kept verdicts, since a general step may have changed their conditions.
-    void forget_verdicts() noexcept {
-        stepped_ = false;
-        for (const auto& net : nets)
-            net->verdicts.forget_all();
+    /// Ends all kept verdicts: a step has changed, or is to change, what they stand for.
+    void end_verdicts() noexcept { ++verdicts_epoch_; }
+    [[nodiscard]] std::uint64_t verdicts_epoch() const noexcept { return verdicts_epoch_; }
+    template <typename Verdict>
+    [[nodiscard]] bool holds(const Verdict& verdict) const noexcept {
+        return kKeepsVerdicts && verdict.epoch == verdicts_epoch_;
     }
     [[nodiscard]] Endpoint* find(Handle handle) const noexcept {
         const std::uint32_t index = handle & kHandleIndexMask;
@@ -327,7 +325,7 @@ struct Core {
     }
 
 private:
-    bool stepped_ = true;  ///< since verdicts were ended
+    std::uint64_t verdicts_epoch_ = Verdicts::kNever + 1;
 };
 
 // --- demux.cc

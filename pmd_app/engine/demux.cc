@@ -143,9 +143,9 @@ struct Delivered {
 /// Delivers a frame by its verdict. Returns its endpoint; nullptr: nothing was changed.
 [[gnu::noinline, gnu::hot]] Endpoint* deliver_one(Core& core, Net& net, Segment& segment,
                                                   Delivered& count, Nanos now) {
-    const FrameVerdict* verdict = kept_verdict(net, segment);
+    const FrameVerdict* verdict = kept_verdict(core, net, segment);
     if (verdict == nullptr && segment.length >= wire::kFrameOctetsMin)
-        verdict = kept_part(net, segment.frame);
+        verdict = kept_part(core, net, segment.frame);
     if (verdict == nullptr) verdict = judge(core, net, segment);
     if (verdict == nullptr) return nullptr;
     const bool is_part = verdict->is_part;
@@ -169,7 +169,7 @@ bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now) {
         Endpoint* endpoint = deliver_one(core, net, segment, delivered, now);
         if (endpoint == nullptr) endpoint = take_frame(core, net, &segment, now);
         if (endpoint == nullptr) {
-            net.verdicts.forget_all();
+            core.end_verdicts();
             all = false;
             continue;
         }
@@ -182,7 +182,6 @@ bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now) {
 }
 
 bool receive(Core& core, Net& net, Nanos now) {
-    if (core.has_stepped()) net.verdicts.forget_all();
     if (net.lands()) return receive_landing(core, net, now);
     const std::uint16_t count = net.port.rx(net.port.context, net.burst, kRxBurst);
     net.arrivals.took(count == kRxBurst, now);

@@ -164,8 +164,7 @@ bool may_take(Endpoint& endpoint) noexcept {
 
 [[gnu::flatten]] bool drain(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
-    Verdicts& verdicts = endpoint.net->verdicts;
-    verdicts.forget_all();
+    core.end_verdicts();
     for (std::uint32_t n = 0; endpoint.taking && n < core.config.records_per_round; ++n) {
         if (n > 0 && !endpoint.inlet.ready()) break;
         const bool answers = may_answer(endpoint);
@@ -189,7 +188,7 @@ bool may_take(Endpoint& endpoint) noexcept {
         endpoint.inlet.take(*slot);
         core.counters.add(Counter::submissions);
         moved = true;
-        verdicts.forget_all();
+        core.end_verdicts();
         const bool changed = !answers && slot->kind != SubmitKind::kSend;  // since it was looked at
         if (changed || !on_record(core, endpoint, *slot, now)) {
             core.counters.add(Counter::client_bad_record);

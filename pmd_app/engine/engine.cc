@@ -259,7 +259,7 @@ bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) n
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->reachable) return false;
     if (!endpoint->outlet->forget_place(source, place)) return false;
-    core_->forget_verdicts();
+    core_->end_verdicts();
     update_landing(*endpoint);
     return true;
 }

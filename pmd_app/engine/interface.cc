@@ -117,7 +117,7 @@ void take_address(Core& core, Net& net, const InterfaceState& interface) {
     const std::string before = text_of(net.port.info.mac);
     const std::string name = interface.name;
     net.port.info.mac = net.port.take_address(net.port.context);
-    core.forget_verdicts();
+    core.end_verdicts();
     net.begin_jobs(core.config, core.tokens, core.counters);
     net.jobs.set_mtu(std::max(net.mtu_usable, wire::kMtuMin));
     report(core, "this engine's address on interface " + name + " is " +

@@ -35,7 +35,7 @@ Landed where(void* context, const std::byte* front, std::uint32_t length) {
     if (endpoint == nullptr || endpoint->member == nullptr || length < kLandedMin ||
         endpoint->state > EndpointState::kLeaving || core.config.crc)
         return {};
-    if (const FrameVerdict* kept = kept_part(net, front); kept != nullptr) {
+    if (const FrameVerdict* kept = kept_part(core, net, front); kept != nullptr) {
         wire::ShortBody body;
         if (kept->endpoint != endpoint ||
             !endpoint->member->is_next(kept->of, front, length, body) || body.has_tag() ||
@@ -77,7 +77,7 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
         octets += segment->length;
         const bool landed = segment->tail != nullptr;
         const FrameVerdict* verdict =
-            segment->length >= wire::kFrameOctetsMin ? kept_part(net, segment->frame) : nullptr;
+            segment->length >= wire::kFrameOctetsMin ? kept_part(core, net, segment->frame) : nullptr;
         if (verdict == nullptr) verdict = judge(core, net, *segment);
         Endpoint* taker = verdict != nullptr && verdict->is_part
                               ? act_part(core, net, *verdict, *segment, now)
@@ -91,13 +91,13 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
         if (Endpoint* acknowledged = take_frame(core, net, segment, now)) {
             acknowledged->mark(Work::kSettle);
         } else {
-            net.verdicts.forget_all();
+            core.end_verdicts();
         }
         Endpoint* endpoint = net.landing;
         if (endpoint == nullptr || endpoint->member == nullptr) continue;
         if (endpoint->has(Work::kDeliver)) {
             deliver(core, *endpoint, now);
-            net.verdicts.forget_all();
+            core.end_verdicts();
         }
         if (!landed) continue;
         core.counters.add(Counter::payloads_landed);

@@ -26,7 +26,7 @@ bool has_turn(const Endpoint& endpoint, Nanos now) {
 /// Asks the port for its link, whose changes are counted, and for its counts. A memif client
 /// connects again when it is asked.
 void look_at_link(Core& core, Net& net, Nanos now) {
-    core.step();
+    core.end_verdicts();
     net.link_due = now + (net.port.info.links > 1 ? kLinksPatience : kLinkPatience);
     if (net.port.link_up != nullptr) {
         const bool up = net.port.link_up(net.port.context);
@@ -63,7 +63,7 @@ bool receive_and_settle(Core& core, bool receives, Nanos now) {
         ended |= endpoint->state == EndpointState::kClosed && endpoint->detached;
     }
     if (ended) {
-        core.step();
+        core.end_verdicts();
         remove_ended(core);
     }
     for (const auto& net : core.nets)
@@ -116,7 +116,6 @@ bool has_offload(const Core& core) noexcept {
 
 /// Sets core.quiet_until, after a general round.
 void begin_quiet(Core& core) noexcept {
-    if (core.has_stepped()) core.forget_verdicts();
     core.offloading = has_offload(core);
     Nanos until = nets_quiet_until(core);
     core.looks.clear();

@@ -176,7 +176,7 @@ const wire::Header& header_of(const Segment& segment) {
 
 // Passes a frame to endpoints of this node; takes over one reference.
 void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
-    core.step();
+    core.end_verdicts();
     pull_tail(*segment);
     wire::FrameView view;
     const Counter reason =
@@ -244,7 +244,7 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
     bool any = false;
     while (Segment* segment = net.port.tx_failed(net.port.context)) {
         any = true;
-        core.step();
+        core.end_verdicts();
         if (net.port.tap != nullptr) net.port.tap->on_failed(net.port.tap->context, *segment);
         core.counters.add(Counter::tx_given_up);
         wire::FrameView view;

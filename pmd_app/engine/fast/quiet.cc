@@ -49,7 +49,7 @@ struct Taken {
     if (!record.is_short()) return false;
     const StreamId stream = record.stream();
     const SendVerdict& verdict = net.verdicts.place_of(endpoint.handle, stream);
-    if (!net.verdicts.holds(verdict) || !verdict.is_of(endpoint.handle, stream)) return false;
+    if (!core.holds(verdict) || !verdict.is_of(endpoint.handle, stream)) return false;
     if (verdict.to == nullptr && (!net.transmitter.may_send_one() || !has_segments(net)))
         return false;
     const Sent sent = act<false>(core, endpoint, verdict, record, now);
@@ -107,7 +107,7 @@ struct Taken {
 [[gnu::always_inline]] inline bool receive_only(Core& core, Net& net, Nanos now) {
     Segment& segment = *net.burst[0];
     const std::uint32_t octets = segment.length;
-    const FrameVerdict* verdict = octets <= kInsideFrameMax ? kept_verdict(net, segment) : nullptr;
+    const FrameVerdict* verdict = octets <= kInsideFrameMax ? kept_verdict(core, net, segment) : nullptr;
     if (verdict == nullptr) return false;
     Endpoint* endpoint = act<true>(core, net, *verdict, segment, now);
     if (endpoint == nullptr) return false;

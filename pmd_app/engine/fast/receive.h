@@ -79,7 +79,7 @@ inline constexpr std::uint32_t kInsideFrameMax =
     out.endpoint = endpoint;
     out.frames = group != nullptr ? &group->frames : nullptr;
     out.sends_wait = !endpoint->sends.empty();
-    out.epoch = net.verdicts.epoch();
+    out.epoch = core.verdicts_epoch();
     return &out;
 }
 
@@ -138,18 +138,18 @@ template <bool kInside>
 
 /// Returns the kept verdict on packets from the middle of a message; nullptr: there is none. frame:
 /// at least kFrameOctetsMin.
-[[gnu::always_inline]] inline const FrameVerdict* kept_part(Net& net,
+[[gnu::always_inline]] inline const FrameVerdict* kept_part(const Core& core, Net& net,
                                                             const std::byte* frame) noexcept {
     const FrameVerdict& verdict = net.verdicts.place_of_part(frame);
-    return net.verdicts.holds(verdict) && verdict.of.head.matches(frame) ? &verdict : nullptr;
+    return core.holds(verdict) && verdict.of.head.matches(frame) ? &verdict : nullptr;
 }
 
 /// Returns the kept verdict on a received frame; nullptr: there is none.
-[[gnu::always_inline]] inline const FrameVerdict* kept_verdict(Net& net,
+[[gnu::always_inline]] inline const FrameVerdict* kept_verdict(const Core& core, Net& net,
                                                                const Segment& segment) noexcept {
     if (segment.length < wire::kFrameOctetsMin || segment.tail != nullptr) return nullptr;
     const FrameVerdict& verdict = net.verdicts.place_of(segment.frame);
-    return net.verdicts.holds(verdict) && verdict.of.head.matches(segment.frame) ? &verdict
+    return core.holds(verdict) && verdict.of.head.matches(segment.frame) ? &verdict
                                                                                  : nullptr;
 }
 

@@ -56,7 +56,7 @@ inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank)
     }
     out.endpoint = endpoint.handle;
     out.stream = stream;
-    out.epoch = endpoint.net->verdicts.epoch();
+    out.epoch = core.verdicts_epoch();
     return true;
 }
 
@@ -130,9 +130,8 @@ template <bool kQueues, typename Record>
 [[gnu::always_inline]] inline Sent send_message(Core& core, Endpoint& from, const Record& record,
                                                 Nanos now) {
     const StreamId stream = record.stream();
-    Verdicts& verdicts = from.net->verdicts;
-    SendVerdict& verdict = verdicts.place_of(from.handle, stream);
-    if (!verdicts.holds(verdict) || !verdict.is_of(from.handle, stream)) [[unlikely]]
+    SendVerdict& verdict = from.net->verdicts.place_of(from.handle, stream);
+    if (!core.holds(verdict) || !verdict.is_of(from.handle, stream)) [[unlikely]]
         if (!judge(core, from, stream, verdict)) return {};
     if (!kQueues && verdict.to == nullptr && !may_transmit(core, *from.net)) return {};
     return act<kQueues>(core, from, verdict, record, now);

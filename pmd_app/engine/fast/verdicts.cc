@@ -67,8 +67,12 @@ struct Check {
 }  // namespace
 
 void check_verdicts(const Core& core) {
-    for (const auto& net : core.nets)
-        net->verdicts.each(Check{core, *net});
+    for (const auto& net : core.nets) {
+        const Check check{core, *net};
+        net->verdicts.each([&](const auto& verdict) {
+            if (core.holds(verdict)) check(verdict);
+        });
+    }
 }
 
 }  // namespace ulc::engine

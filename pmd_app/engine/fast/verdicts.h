@@ -6,6 +6,7 @@
 // their sessions. A place has one verdict; another stream that needs the place replaces it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -63,23 +64,13 @@ public:
     [[nodiscard]] SendVerdict& place_of(Handle endpoint, StreamId stream) noexcept {
         return messages_[place(endpoint, stream)];
     }
-    template <typename Verdict>
-    [[nodiscard]] bool holds(const Verdict& verdict) const noexcept {
-        return kKeepsVerdicts && verdict.epoch == epoch_;
-    }
-    /// Ends all kept verdicts.
-    void forget_all() noexcept { ++epoch_; }
-    [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
 
-    /// Calls visit() for each verdict that holds.
+    /// Calls visit() for each verdict.
     template <typename Visit>
     void each(Visit visit) const {
-        for (const FrameVerdict& verdict : frames_)
-            if (holds(verdict)) visit(verdict);
-        for (const FrameVerdict& verdict : parts_)
-            if (holds(verdict)) visit(verdict);
-        for (const SendVerdict& verdict : messages_)
-            if (holds(verdict)) visit(verdict);
+        std::ranges::for_each(frames_, visit);
+        std::ranges::for_each(parts_, visit);
+        std::ranges::for_each(messages_, visit);
     }
 
 private:
@@ -98,7 +89,6 @@ private:
         return (name * 37 + peer) % kPlaces;
     }
 
-    std::uint64_t epoch_ = 1;
     std::vector<FrameVerdict> frames_;
     std::vector<FrameVerdict> parts_;
     std::vector<SendVerdict> messages_;

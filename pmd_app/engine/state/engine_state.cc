@@ -341,7 +341,7 @@ void Core::fields(state::Archive& archive) {
               (tokens, generations, next_index, turn, user_turn, now, beats, moved, quiet_until,
                still_rounds, looks_turn_after, stopping),
               (config, own_counters, counters, accounts, nets, table, active, ranks_scratch,
-               seen_scratch, job_event, stepped_, looks, looks_from, looks_to, offloading));
+               seen_scratch, job_event, verdicts_epoch_, looks, looks_from, looks_to, offloading));
     archive.require(generations.size() == table.size() && next_index < table.size(),
                     "the places of endpoints are another number");
 }
