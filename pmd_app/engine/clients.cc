@@ -10,7 +10,7 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
     core.end_verdicts();
     endpoint.unmark(Work::kDeliver);
     bool moved = false;
-    if (endpoint.state == EndpointState::kLingering) {
+    if (endpoint.life().is_lingering()) {
         moved = endpoint::Outlet::discard(*endpoint.member, core.config.packets_per_round, now);
         if (moved) endpoint.mark(Work::kDeliver);
     } else {
@@ -173,13 +173,13 @@ void obey_note(Core& core, Endpoint& endpoint) {
 
 [[gnu::flatten]] bool serve(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
-    if (endpoint.taking && endpoint.reachable) obey_note(core, endpoint);
+    if (endpoint.life().has_memory()) obey_note(core, endpoint);
     if (endpoint.has(Work::kDeliver) && endpoint.member != nullptr &&
         deliver(core, endpoint, now)) {
         endpoint.mark(Work::kTransmit);  // returned space may make an ACK due
         moved = true;
     }
-    if (endpoint.taking) moved |= drain(core, endpoint, now);
+    if (endpoint.life().has_memory()) moved |= drain(core, endpoint, now);
     core.end_verdicts();  // of drain()
     if (endpoint.has(Work::kSend) || endpoint.sends.retry() ||
         (endpoint.offloads != nullptr && endpoint.offloads->retry()))
@@ -200,7 +200,7 @@ void obey_note(Core& core, Endpoint& endpoint) {
         if (endpoint.has(Work::kSettle)) look_at_member(core, endpoint, now);
     }
     if (endpoint.has(Work::kControl)) moved |= control(core, endpoint, now);
-    if (!endpoint.reachable) return moved;
+    if (!endpoint.life().has_memory()) return moved;
     if (endpoint.completions.corrupt()) {
         core.counters.add(Counter::client_bad_cursor);
         close_corrupt(core, endpoint, now);
@@ -211,22 +211,19 @@ void obey_note(Core& core, Endpoint& endpoint) {
 }
 
 void leave_memory(Endpoint& endpoint) {
-    endpoint.taking = false;
-    endpoint.reachable = false;
+    endpoint.life().lose_memory();
     endpoint.sends.abort(endpoint.net->port.pool);
     endpoint.net->transmitter.pull_tails();
     if (endpoint.member != nullptr) endpoint.member->pull_tails();
 }
 
 void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now) {
-    if (endpoint.state == EndpointState::kLingering || endpoint.state == EndpointState::kClosed)
-        return;
+    if (!endpoint.life().has_client()) return;
     core.end_verdicts();
     drop_offloads(endpoint);
-    endpoint.leave_reason = reason;
     const bool died = reason == wire::LeaveReason::kDied;
-    endpoint.linger_until = now + (died ? core.config.linger_died : core.config.linger_max);
-    endpoint.state = endpoint.in_use() ? EndpointState::kLingering : EndpointState::kClosed;
+    endpoint.life().linger(reason, now + (died ? core.config.linger_died : core.config.linger_max),
+                           endpoint.in_use());
     endpoint.mark(Work::kControl | Work::kDeliver | Work::kSend);
 }
 
@@ -235,7 +232,7 @@ void close_corrupt(Core& core, Endpoint& endpoint, Nanos now) {
 }
 
 void close_client(Core& core, Endpoint& endpoint, Err how, Nanos now) {
-    endpoint.closed = how;
+    endpoint.life().close(how);
     // First: the memory from which it sent may be freed after the report.
     leave_memory(endpoint);
     linger(core, endpoint, wire::LeaveReason::kDied, now);

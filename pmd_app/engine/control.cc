@@ -28,7 +28,7 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     std::memcpy(&request, shared, sizeof request);
     asm volatile("" ::: "memory");  // judge the copy, not the arena
     if (request.name_length > abi::kJobNameOctetsMax) return false;
-    if (endpoint.in_use() || endpoint.state != EndpointState::kOpen || core.stopping) {
+    if (endpoint.in_use() || !endpoint.life().is_open() || core.stopping) {
         bad_record(core, endpoint);
         if (!endpoint.in_use()) fail_job(endpoint, Err::kClosed, text_of(Err::kClosed));
         return true;
@@ -238,21 +238,21 @@ Report loss_of(const Endpoint& endpoint) {
 
 // Leaving and lingering end when all is acknowledged, or at their time limit.
 bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
-    const bool leaving = endpoint.state == EndpointState::kLeaving;
-    if (!leaving && endpoint.state != EndpointState::kLingering) return false;
-    const bool records = endpoint.taking && !endpoint.inlet.empty();
+    if (!endpoint.life().ends()) return false;
+    const bool leaving = endpoint.life().is_leaving();
+    const bool records = endpoint.life().has_memory() && !endpoint.inlet.empty();
     if (!leaving && !records && endpoint.sends.end_unfinished() &&
-        endpoint.leave_reason == wire::LeaveReason::kDied)
-        endpoint.linger_until = std::min(endpoint.linger_until, now + kLingerCut);
+        endpoint.life().reason() == wire::LeaveReason::kDied)
+        endpoint.life().hurry(now + kLingerCut);
     const bool quiet = !records && endpoint.sends.empty() &&
                        (endpoint.offloads == nullptr || endpoint.offloads->empty()) &&
                        (endpoint.member == nullptr || endpoint.member->drained());
-    if (!quiet && now < endpoint.linger_until) return false;
+    if (!quiet && now < endpoint.life().until()) return false;
     const bool loses = leaving && !quiet;
     const Report left = loses ? loss_of(endpoint) : Report{.kind = CompletionKind::kLeft};
-    leave_job(core, endpoint, now);
+    leave_job(core, endpoint, endpoint.life().reason(), now);
     if (leaving) endpoint.report(left);
-    endpoint.state = leaving ? EndpointState::kLeft : EndpointState::kClosed;
+    endpoint.life().end();
     return true;
 }
 
@@ -375,13 +375,12 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
         case SubmitKind::kHold:
             return on_hold(core, endpoint, record);
         case SubmitKind::kLeave:
-            if (endpoint.state != EndpointState::kOpen) {
+            if (!endpoint.life().is_open()) {
                 bad_record(core, endpoint);
                 return true;
             }
-            endpoint.state = EndpointState::kLeaving;
+            endpoint.life().leave(now + core.config.linger_max);
             if (endpoint.offloads != nullptr) endpoint.offloads->cancel_all();
-            endpoint.linger_until = now + core.config.linger_max;
             endpoint.mark(Work::kControl);
             return true;
         case SubmitKind::kSend:
@@ -421,7 +420,7 @@ void drop_offloads(Endpoint& endpoint) noexcept {
     endpoint.offloads.reset();
 }
 
-void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
+void leave_job(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now) {
     drop_offloads(endpoint);
     endpoint.net->transmitter.pull_tails();
     endpoint.sends.abort(endpoint.net->port.pool);
@@ -430,10 +429,10 @@ void leave_job(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.end_member();
     endpoint.timer = kNever;
     if (endpoint.links != nullptr)
-        endpoint.net->jobs.links().close(endpoint.handle, endpoint.leave_reason, now);
+        endpoint.net->jobs.links().close(endpoint.handle, reason, now);
     endpoint.links.reset();
     if (endpoint.job == kNoJob) return;
-    endpoint.net->jobs.leave(endpoint.job, endpoint.handle, endpoint.leave_reason, now);
+    endpoint.net->jobs.leave(endpoint.job, endpoint.handle, reason, now);
     endpoint.job = kNoJob;
 }
 
@@ -443,13 +442,11 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
     if (endpoint.links != nullptr && endpoint.member != nullptr)
         moved |= control_links(core, endpoint, now);
     moved |= end_when_drained(core, endpoint, now);
-    if (endpoint.reachable && endpoint.state != EndpointState::kLingering &&
-        endpoint.state != EndpointState::kClosed) {
+    if (endpoint.life().has_memory() && endpoint.life().has_client()) {
         moved |= write_reports(core, endpoint, Reports::Stage::kLeft);
     }
     const bool more = !endpoint.reports().empty() || !endpoint.removing.empty() ||
-                      endpoint.state == EndpointState::kLeaving ||
-                      endpoint.state == EndpointState::kLingering ||
+                      endpoint.life().ends() ||
                       (endpoint.links != nullptr && links_wait(endpoint));
     if (!more) endpoint.unmark(Work::kControl);
     return moved;

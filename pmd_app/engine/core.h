@@ -19,6 +19,7 @@
 #include "abi/region.h"
 #include "base/counters.h"
 #include "endpoint/inlet.h"
+#include "endpoint/lifetime.h"
 #include "endpoint/offload.h"
 #include "endpoint/outlet.h"
 #include "endpoint/reports.h"
@@ -57,15 +58,6 @@ using jobs::AddressChange, jobs::JobEvent, jobs::JobEventKind, jobs::JobId, jobs
     jobs::JobView, jobs::JoinRequest, jobs::kNoJob, jobs::kNoNode, jobs::LinkEnd, jobs::LinkEvent,
     jobs::LinkEventKind, jobs::Links, jobs::NodeIndex;
 
-enum class EndpointState : std::uint8_t {
-    kReserved,   ///< has a handle, no memory yet
-    kOpen,       ///< serves its client
-    kLeaving,    ///< the client submitted kLeave: sends are drained, receives continue
-    kLingering,  ///< the client is gone; its data are not acknowledged yet
-    kLeft,       ///< has left its job
-    kClosed,     ///< done; waits for detach()
-};
-
 struct Net;
 
 /// Maximum of frames that a round takes from a port.
@@ -80,16 +72,13 @@ struct Endpoint {
 
 private:
     std::uint8_t work_ = 0;
+    endpoint::Lifetime life_;
 
 public:
-    EndpointState state = EndpointState::kReserved;
-    bool taking = false;     ///< records are taken (open, leaving, left)
-    bool reachable = false;  ///< the region may be touched
     bool notified = false;   ///< its client may sleep or compute: the state is checked
     bool local_only =
         true;               ///< every rank of the job is on this node: the NIC ring does not matter
     bool forgets = false;   ///< a transmission frees space in the member's window (profile detect)
-    bool detached = false;  ///< the owner has released it
     std::unique_ptr<urtp::Transport> member;  ///< set once the job formed
     Net* net;
 
@@ -111,9 +100,6 @@ public:
     Nanos reorder_wait = 0;  ///< as its transport has it: by the links of nodes when it began
     std::unique_ptr<EndpointLinks> links;  ///< while it is open for links
     GroupHandle world = 0;
-    Err closed = Err::kOk;
-    Nanos linger_until = kNever;
-    wire::LeaveReason leave_reason = wire::LeaveReason::kLeft;
     std::vector<NodeIndex> nodes;    ///< by rank, for liveness
     std::vector<std::uint8_t> gone;  ///< by rank: GoneState
     std::vector<GroupHandle> groups;
@@ -133,6 +119,9 @@ public:
     ~Endpoint() { end_member(); }
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
+
+    [[nodiscard]] endpoint::Lifetime& life() noexcept { return life_; }
+    [[nodiscard]] const endpoint::Lifetime& life() const noexcept { return life_; }
 
     /// Marks work for this round, or the next one if its step is over.
     void mark(Work work) noexcept {
@@ -318,7 +307,7 @@ struct Core {
                 .done = e.sends_done,
                 .counters = counters,
                 .mtu = e.member != nullptr ? e.member->mtu() : e.net->port.info.mtu,
-                .client_gone = e.state == EndpointState::kLingering,
+                .client_gone = e.life().is_lingering(),
                 .gathers = e.net->port.info.gathers && !config.crc ? &e.net->transmitter : nullptr,
                 .offloads = e.offloads.get(),
                 .frames = e.send_frames ? &*e.send_frames : nullptr};
@@ -441,7 +430,7 @@ bool write_reports(Core& core, Endpoint& endpoint, Reports::Stage last);
 void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
                      std::span<const urtp::Peer> roster);
 /// Ends the endpoint's membership of its job, or its links, and notifies its peers.
-void leave_job(Core& core, Endpoint& endpoint, Nanos now);
+void leave_job(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now);
 /// Drops its schedules without a report.
 void drop_offloads(Endpoint& endpoint) noexcept;
 

@@ -41,7 +41,7 @@ bool to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
         hint_at(net, endpoint, view, now);
     }
     member.on_frame(view, segment, now);
-    if (known && view.type == wire::FrameType::kAck && endpoint.state == EndpointState::kOpen) {
+    if (known && view.type == wire::FrameType::kAck && endpoint.life().is_open()) {
         after_acknowledgement(core, endpoint);
         return true;
     }
@@ -122,7 +122,7 @@ Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment*
     }
     Endpoint* endpoint = core.find(view.handle);
     const bool known = endpoint != nullptr && endpoint->net == &net;
-    if (!known || endpoint->state >= EndpointState::kLeft) {
+    if (!known || !endpoint->life().takes_frames()) {
         core.counters.add(Counter::drop_unknown_handle);
         if (from == nullptr && view.destination == net.port.info.mac)
             net.jobs.unknown_handle(view.source, view.handle, now);

@@ -27,7 +27,7 @@ using abi::SubmitKind;
 // Returns whether the stream of a send may be used at this time.
 Err stream_error(const Endpoint& endpoint, const SubmissionRecord& record) noexcept {
     if (endpoint.member == nullptr) return Err::kNotFormed;
-    if (endpoint.state == EndpointState::kLeaving) return Err::kClosed;
+    if (endpoint.life().is_leaving()) return Err::kClosed;
     const urtp::Transport& member = *endpoint.member;
     if (!is_group(record.stream)) return record.stream < member.size() ? Err::kOk : Err::kInvalid;
     const std::size_t size = member.members(record.stream).size();
@@ -83,7 +83,7 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     }
     endpoint::Offloads& offloads = *endpoint.offloads;
     const urtp::Transport* member =
-        endpoint.state == EndpointState::kOpen ? endpoint.member.get() : nullptr;
+        endpoint.life().is_open() ? endpoint.member.get() : nullptr;
     const Err error = offloads.take(record, {endpoint.region, member, *endpoint.outlet});
     if (error == Err::kCorrupt) return false;
     if (error != Err::kOk) {
@@ -108,10 +108,10 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
             on_expect(core, endpoint, record, now);
             return true;
         case SubmitKind::kOffload:
-            if (endpoint.state == EndpointState::kLingering) return true;  // no client waits for it
+            if (endpoint.life().is_lingering()) return true;  // no client waits for it
             return on_offload(core, endpoint, record);
         case SubmitKind::kNear:
-            return endpoint.state == EndpointState::kLingering ||
+            return endpoint.life().is_lingering() ||
                    near_record(core, endpoint, record);
         case SubmitKind::kCancelOffload:
             if (endpoint.offloads != nullptr) endpoint.offloads->cancel(record.cookie);
@@ -126,7 +126,7 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         case SubmitKind::kUnlink:
         case SubmitKind::kHold:
         case SubmitKind::kLeave:
-            if (endpoint.state == EndpointState::kLingering) return true;  // no client to answer
+            if (endpoint.life().is_lingering()) return true;  // no client to answer
             return control_record(core, endpoint, record, now);
     }
     return false;
@@ -134,7 +134,7 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 
 /// True if a record may be answered at once.
 bool may_answer(Endpoint& endpoint) noexcept {
-    return endpoint.state == EndpointState::kLingering || endpoint.completions.room() != 0;
+    return endpoint.life().is_lingering() || endpoint.completions.room() != 0;
 }
 
 /// Returns whether the next record, which has come, is a send: that needs no completion.
@@ -157,7 +157,7 @@ void answer_sent(Core& core, Endpoint& endpoint, std::uint32_t cookie) noexcept 
 }
 
 bool may_take(Endpoint& endpoint) noexcept {
-    if (!endpoint.taking || !endpoint.inlet.ready()) return false;
+    if (!endpoint.life().has_memory() || !endpoint.inlet.ready()) return false;
     if (endpoint.sends.slot() == nullptr) return false;
     return may_answer(endpoint) || endpoint.completions.corrupt() || next_is_send(endpoint);
 }
@@ -165,7 +165,7 @@ bool may_take(Endpoint& endpoint) noexcept {
 [[gnu::flatten]] bool drain(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     core.end_verdicts();
-    for (std::uint32_t n = 0; endpoint.taking && n < core.config.records_per_round; ++n) {
+    for (std::uint32_t n = 0; endpoint.life().has_memory() && n < core.config.records_per_round; ++n) {
         if (n > 0 && !endpoint.inlet.ready()) break;
         const bool answers = may_answer(endpoint);
         if (!answers && endpoint.completions.corrupt()) {

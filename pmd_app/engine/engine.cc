@@ -44,7 +44,7 @@ Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
     const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
     // No doorbell announces a free slot of the completion ring.
     const bool records_wait =
-        endpoint.taking && (endpoint.inlet.ready() || endpoint.inlet.is_full());
+        endpoint.life().has_memory() && (endpoint.inlet.ready() || endpoint.inlet.is_full());
     if (waits_for_client || records_wait || endpoint.sends.retry() || offload_waits ||
         endpoint.has(Work::kControl))
         deadline = std::min(deadline, now + kClientPatience);
@@ -212,7 +212,7 @@ Result<EndpointId> Engine::reserve(std::uint32_t net, const Claimant& claimant, 
 
 Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, abi::Reach reach) {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || endpoint->state != EndpointState::kReserved || region == nullptr)
+    if (endpoint == nullptr || !endpoint->life().is_reserved() || region == nullptr)
         return Err::kInvalid;
     if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) return Err::kInvalid;
     endpoint->region = abi::Region(region, layout, reach);
@@ -220,9 +220,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->completions = endpoint->region.completion_producer();
     endpoint->sends_done = endpoint->region.send_done_producer();
     endpoint->outlet = std::make_unique<endpoint::Outlet>(endpoint->region);
-    endpoint->state = EndpointState::kOpen;
-    endpoint->taking = true;
-    endpoint->reachable = true;
+    endpoint->life().open();
     endpoint->notified = core_->config.wake != nullptr;
     core_->active.push_back(endpoint);
     core_->looks.reserve(core_->active.size());  // no round allocates
@@ -248,7 +246,7 @@ Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout,
 
 void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || !endpoint->reachable || endpoint->outlet->placer() == placer) return;
+    if (endpoint == nullptr || !endpoint->life().has_memory() || endpoint->outlet->placer() == placer) return;
     ULC_CHECK(endpoint->region.reaches_process());
     endpoint->outlet->set_placer(placer);
     update_landing(*endpoint);
@@ -257,7 +255,7 @@ void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
 
 bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) noexcept {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || !endpoint->reachable) return false;
+    if (endpoint == nullptr || !endpoint->life().has_memory()) return false;
     if (!endpoint->outlet->forget_place(source, place)) return false;
     core_->end_verdicts();
     update_landing(*endpoint);
@@ -266,7 +264,7 @@ bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) n
 
 void Engine::lend_frames(EndpointId id, bool lend) {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || !endpoint->reachable) return;
+    if (endpoint == nullptr || !endpoint->life().has_memory()) return;
     ULC_CHECK(endpoint->region.reaches_process());
     endpoint::FrameLoans& loans = endpoint->outlet->loans();
     if (lend) {
@@ -278,36 +276,36 @@ void Engine::lend_frames(EndpointId id, bool lend) {
 
 void Engine::set_interrupt(EndpointId id, const Interrupt& interrupt) noexcept {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || !endpoint->reachable || endpoint->detached) return;
+    if (endpoint == nullptr || !endpoint->life().has_memory() || endpoint->life().is_detached()) return;
     endpoint->interrupt = interrupt;
     endpoint->notified = interrupt.call != nullptr || core_->config.wake != nullptr;
 }
 
 void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || endpoint->detached) return;
-    if (endpoint->state == EndpointState::kReserved) {
+    if (endpoint == nullptr || endpoint->life().is_detached()) return;
+    if (endpoint->life().is_reserved()) {
         remove(*core_, *endpoint);
         return;
     }
     const bool died = reason == DetachReason::kDied;
-    if (endpoint->closed == Err::kOk)
+    if (endpoint->life().closed() == Err::kOk)
         core_->counters.add(died ? Counter::clients_died : Counter::clients_closed);
-    endpoint->detached = true;
+    endpoint->life().detach();
     endpoint->interrupt = {};
     // Such a client's sends may point to what has gone with it.
     if (died && endpoint->region.reaches_process()) leave_memory(*endpoint);
     linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
     core_->moved = true;
     core_->quiet_until = 0;
-    if (endpoint->state == EndpointState::kClosed) remove(*core_, *endpoint);
+    if (endpoint->life().is_closed()) remove(*core_, *endpoint);
 }
 
 bool Engine::detached(EndpointId id) const noexcept { return core_->find(id) == nullptr; }
 
 Err Engine::closed(EndpointId id) const noexcept {
     const Endpoint* endpoint = core_->find(id);
-    return endpoint == nullptr ? Err::kOk : endpoint->closed;
+    return endpoint == nullptr ? Err::kOk : endpoint->life().closed();
 }
 
 std::uint32_t Engine::endpoints() const noexcept {
@@ -326,7 +324,7 @@ Nanos Engine::next_deadline() const noexcept {
 
 bool Engine::prepare_sleep() {
     for (Endpoint* endpoint : core_->active) {
-        if (endpoint->taking && endpoint->reachable)
+        if (endpoint->life().has_memory())
             abi::engine_going_to_sleep(endpoint->region.control());
     }
     abi::sleep_fence();
@@ -342,14 +340,14 @@ bool Engine::prepare_sleep() {
 void Engine::awake() {
     core_->quiet_until = 0;  // the round after a sleep looks at all endpoints
     for (Endpoint* endpoint : core_->active) {
-        if (endpoint->reachable) abi::engine_awake(endpoint->region.control());
+        if (endpoint->life().has_memory()) abi::engine_awake(endpoint->region.control());
     }
 }
 
 void Engine::beat() noexcept {
     ++core_->beats;
     for (Endpoint* endpoint : core_->active) {
-        if (endpoint->reachable && !endpoint->detached)
+        if (endpoint->life().has_memory() && !endpoint->life().is_detached())
             endpoint->region.control().engine_beats.store(core_->beats, std::memory_order_relaxed);
     }
 }
@@ -378,10 +376,8 @@ void Endpoint::check_invariants() const {
     reports_.check_invariants(ranks);
     sends.check_invariants();
     outlet->check_invariants();
-    ULC_CHECK(!taking || reachable);
-    ULC_CHECK(reachable || (state != EndpointState::kOpen && state != EndpointState::kLeaving));
-    const bool ends = state == EndpointState::kLeaving || state == EndpointState::kLingering;
-    ULC_CHECK((reports_.empty() && removing.empty() && !ends) || has(Work::kControl));
+    ULC_CHECK(life_.is_valid());
+    ULC_CHECK((reports_.empty() && removing.empty() && !life_.ends()) || has(Work::kControl));
     if (member == nullptr) {
         ULC_CHECK(timer == kNever && groups.empty());
         return;

@@ -14,7 +14,7 @@ namespace {
 /// Counts the completions that the client has not taken. It says so a quarter of the ring late, so
 /// up to a quarter counts as none. Its cursor may hold any value.
 std::uint32_t find_unread(const Endpoint& endpoint) noexcept {
-    if (!endpoint.reachable) return 0;
+    if (!endpoint.life().has_memory()) return 0;
     const std::uint32_t consumed =
         endpoint.region.control().cq_consumed.load(std::memory_order_relaxed);
     const std::uint32_t unread = endpoint.completions.produced() - consumed;
@@ -70,7 +70,7 @@ abi::EndpointRow row_of(const Endpoint& endpoint, std::vector<std::uint32_t>& me
     row.records_taken = endpoint.inlet.consumed();
     row.records_given = endpoint.given();
     row.records_unread = find_unread(endpoint);
-    if (endpoint.reachable) {
+    if (endpoint.life().has_memory()) {
         const std::uint64_t word =
             abi::notes_of(endpoint.region).handler.load(std::memory_order_relaxed);
         row.handler = static_cast<std::uint32_t>(word >> 32);

@@ -173,7 +173,7 @@ void leave_group(Core& core, Endpoint& endpoint, GroupHandle handle) noexcept {
 // ---------------------------------------------------------------- records
 
 Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle, Nanos now) {
-    if (endpoint.member == nullptr || endpoint.state != EndpointState::kOpen)
+    if (endpoint.member == nullptr || !endpoint.life().is_open())
         return Err::kNotFormed;
     if (!is_group(handle)) return Err::kInvalid;
     urtp::Transport& member = *endpoint.member;

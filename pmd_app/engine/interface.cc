@@ -51,14 +51,12 @@ void follow_mtu(Core& core, Net& net, const InterfaceState& interface) {
 
 /// Ends what the endpoint has joined or begun to join, with a sentence for its client.
 void end_job(Core& core, Endpoint& endpoint, const std::string& sentence, Nanos now) {
-    if (endpoint.state != EndpointState::kOpen) {  // it is about to leave
-        endpoint.linger_until = now;
+    if (!endpoint.life().is_open()) {  // it is about to leave
+        endpoint.life().hurry(now);
         endpoint.mark(Work::kControl);
         return;
     }
-    endpoint.leave_reason = wire::LeaveReason::kDied;
-    leave_job(core, endpoint, now);
-    endpoint.leave_reason = wire::LeaveReason::kLeft;
+    leave_job(core, endpoint, wire::LeaveReason::kDied, now);
     fail_job(endpoint, Err::kPortDown, sentence);
 }
 

@@ -33,7 +33,7 @@ Landed where(void* context, const std::byte* front, std::uint32_t length) {
     auto& [core, net, source] = *static_cast<Asker*>(context);
     const Endpoint* endpoint = net.landing;
     if (endpoint == nullptr || endpoint->member == nullptr || length < kLandedMin ||
-        endpoint->state > EndpointState::kLeaving || core.config.crc)
+        !endpoint->life().has_client() || core.config.crc)
         return {};
     if (const FrameVerdict* kept = kept_part(core, net, front); kept != nullptr) {
         wire::ShortBody body;

@@ -66,7 +66,7 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     abi::OpenLinksRequest request;
     std::memcpy(&request, shared, sizeof request);
     asm volatile("" ::: "memory");  // judge the copy, not the arena
-    if (endpoint.in_use() || endpoint.state != EndpointState::kOpen) {
+    if (endpoint.in_use() || !endpoint.life().is_open()) {
         bad_record(core, endpoint);
         return true;
     }
@@ -135,7 +135,7 @@ void on_link(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     const Nanos deadline = now + (wait == 0 ? core.config.link_timeout : wait);
     Links& all = endpoint.net->jobs.links();
     Result<Rank> slot = Err::kClosed;
-    if (endpoint.state == EndpointState::kOpen) {
+    if (endpoint.life().is_open()) {
         slot = Err::kLimit;
         const bool has_room = links.calls.size() < links.slots.size();
         if (has_room && wire::is_name(address)) {

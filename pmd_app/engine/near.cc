@@ -24,7 +24,7 @@ const Endpoint* peer_here(const Core& core, const Endpoint& endpoint, Rank rank)
     if (endpoint.gone[rank] != kHere || peer.mac != endpoint.net->port.info.mac) return nullptr;
     const Endpoint* other = core.find(peer.handle);
     if (other == nullptr || other->net != endpoint.net || other->member == nullptr ||
-        !other->reachable || other->detached)
+        !other->life().has_memory() || other->life().is_detached())
         return nullptr;
     if (endpoint.links != nullptr)
         return are_linked(endpoint.net->jobs.links(), endpoint, rank, *other) ? other : nullptr;

@@ -19,7 +19,7 @@ constexpr Nanos kLinksPatience = kMillisecond;      ///< the same of several lin
 /// Returns whether serve() would find anything. Each endpoint pays for it in each general round.
 bool has_turn(const Endpoint& endpoint, Nanos now) {
     return endpoint.has(Work::kDeliver | Work::kSend) || endpoint.timer <= now ||
-           endpoint.sends.retry() || (endpoint.taking && endpoint.inlet.ready()) ||
+           endpoint.sends.retry() || (endpoint.life().has_memory() && endpoint.inlet.ready()) ||
            (endpoint.offloads != nullptr && endpoint.offloads->retry());
 }
 
@@ -43,7 +43,7 @@ void look_at_link(Core& core, Net& net, Nanos now) {
 void remove_ended(Core& core) {
     for (std::size_t n = core.active.size(); n-- > 0;) {
         Endpoint& endpoint = *core.active[n];
-        if (endpoint.state == EndpointState::kClosed && endpoint.detached) remove(core, endpoint);
+        if (endpoint.life().is_over()) remove(core, endpoint);
     }
 }
 
@@ -60,7 +60,7 @@ bool receive_and_settle(Core& core, bool receives, Nanos now) {
     for (Endpoint* endpoint : core.active) {
         if (endpoint->has_work() || endpoint->given() != endpoint->woken_at)
             moved |= settle(core, *endpoint, now);
-        ended |= endpoint->state == EndpointState::kClosed && endpoint->detached;
+        ended |= endpoint->life().is_over();
     }
     if (ended) {
         core.end_verdicts();
@@ -122,7 +122,7 @@ void begin_quiet(Core& core) noexcept {
     for (Endpoint* endpoint : core.active) {
         until = std::min(until, quiet_until(*endpoint));
         if (until == 0) return;
-        if (!endpoint->taking) continue;
+        if (!endpoint->life().has_memory()) continue;
         endpoint->look = static_cast<std::uint32_t>(core.looks.size());
         core.looks.push_back({endpoint->inlet.next(), endpoint});
     }

@@ -67,7 +67,7 @@ inline constexpr std::uint32_t kInsideFrameMax =
         endpoint = core.find(header.handle);
     }
     const Rank rank = header.rank;
-    if (endpoint == nullptr || endpoint->net != &net || endpoint->state != EndpointState::kOpen ||
+    if (endpoint == nullptr || endpoint->net != &net || !endpoint->life().is_open() ||
         endpoint->member == nullptr || !endpoint->member->predict(frame, out.of) ||
         rank >= endpoint->gone.size() || endpoint->gone[rank] != kHere ||
         !(is_part ? endpoint->outlet->takes_parts(rank, out.of.rx->id)

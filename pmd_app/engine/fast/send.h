@@ -17,7 +17,7 @@ inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank)
     const urtp::Peer& peer = from.member->peer(peer_rank);
     Endpoint* to = core.find(peer.handle);
     if (to == nullptr || to->net != from.net || to->job != from.job ||
-        to->state != EndpointState::kOpen || to->member == nullptr || peer.mac != here)
+        !to->life().is_open() || to->member == nullptr || peer.mac != here)
         return nullptr;
     const Rank rank = from.member->rank();
     const bool knows = to->member->rank() == peer_rank && rank < to->member->size() &&
@@ -31,7 +31,7 @@ inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank)
 [[gnu::noinline]] inline bool judge(Core& core, Endpoint& endpoint, StreamId stream,
                                     SendVerdict& out) {
     out.epoch = Verdicts::kNever;
-    if (endpoint.state != EndpointState::kOpen || endpoint.member == nullptr ||
+    if (!endpoint.life().is_open() || endpoint.member == nullptr ||
         !endpoint.sends.passes_short())
         return false;
     urtp::Transport& member = *endpoint.member;
@@ -152,7 +152,7 @@ template <bool kQueues>
 /// Leaves the endpoint's next record in the ring if it is a short message whose stream has no
 /// window, and those behind it too. False: the general steps decide.
 [[gnu::noinline]] inline bool wait_in_ring(Endpoint& endpoint, Nanos now) {
-    if (endpoint.state != EndpointState::kOpen || endpoint.member == nullptr ||
+    if (!endpoint.life().is_open() || endpoint.member == nullptr ||
         !endpoint.sends.passes_short())
         return false;
     const ShortRecord head(endpoint.inlet.peek());

@@ -21,7 +21,7 @@ struct Check {
 
     void operator()(const FrameVerdict& next) const {
         const Endpoint& endpoint = *next.endpoint;
-        ULC_CHECK(endpoint.net == &net && endpoint.state == EndpointState::kOpen);
+        ULC_CHECK(endpoint.net == &net && endpoint.life().is_open());
         ULC_CHECK(next.sends_wait == !endpoint.sends.empty());
         endpoint.member->check_prediction(next.of);
         const urtp::RxStream& rx = *next.of.rx;
@@ -40,7 +40,7 @@ struct Check {
     void operator()(const SendVerdict& next) const {
         const Endpoint* endpoint = core.find(next.endpoint);
         ULC_CHECK(endpoint != nullptr && endpoint->net == &net);
-        ULC_CHECK(endpoint->state == EndpointState::kOpen && endpoint->sends.passes_short());
+        ULC_CHECK(endpoint->life().is_open() && endpoint->sends.passes_short());
         const urtp::Transport& member = *endpoint->member;
         if (is_group(next.stream)) {
             ULC_CHECK(next.to == nullptr && next.of.session == nullptr);
@@ -59,7 +59,7 @@ struct Check {
                   next.of.theirs == to.member->takes_passed(member.rank()));
         ULC_CHECK(to.member->rank() == next.stream);
         ULC_CHECK(core.find(member.peer(static_cast<Rank>(next.stream)).handle) == &to);
-        ULC_CHECK(to.net == &net && to.job == endpoint->job && to.state == EndpointState::kOpen);
+        ULC_CHECK(to.net == &net && to.job == endpoint->job && to.life().is_open());
         ULC_CHECK(to.outlet->may_claim(member.rank()));
     }
 };

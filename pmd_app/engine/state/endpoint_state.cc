@@ -8,7 +8,6 @@
 
 namespace ulc::engine {
 
-constexpr EndpointState last_value(EndpointState) { return EndpointState::kClosed; }
 constexpr EndpointLinks::Slot last_value(EndpointLinks::Slot) {
     return EndpointLinks::Slot::kVacating;
 }
@@ -39,11 +38,10 @@ void ErrorCount::fields(state::Archive& archive) {
 
 void Endpoint::fields(state::Archive& archive) {
     ULC_STATE(
-        archive, Endpoint, 5,
-        (inlet, timer, work_, state, taking, notified, local_only, detached, completions,
-         sends_done, woken_at, world, closed, linger_until, leave_reason, nodes, gone, groups,
-         removing, per_node, medium, errors, source_note, reports_),
-        (reachable, look, forgets, member, net, index, handle, interrupt, region, sends, outlet,
+        archive, Endpoint, 6,
+        (inlet, timer, work_, notified, local_only, completions, sends_done, woken_at, world,
+         nodes, gone, groups, removing, per_node, medium, errors, source_note, reports_),
+        (life_, look, forgets, member, net, index, handle, interrupt, region, sends, outlet,
          offloads, job, links, user, claimant, send_frames, receive_frames, reorder_wait));
     if (archive.exporting()) return;
     const std::size_t ranks = member == nullptr ? 0 : member->size();

@@ -114,9 +114,8 @@ private:
         EndpointId handle = place ? place->handle : 0;
         archive_.values(net, user, claimant.octets, claimant.pid, claimant.start_ticks, handle);
         if (archive_.importing() && !make(index, net, user, claimant, handle)) return;
-        bool admitted = place->state != EndpointState::kReserved;
-        archive_.values(admitted);
-        if (admitted) exchange_admitted(*place);
+        archive_.values(place->life());
+        if (!place->life().is_reserved()) exchange_admitted(*place);
     }
 
     bool make(std::uint32_t index, std::uint32_t net, std::uint32_t user, const Claimant& claimant,
@@ -139,7 +138,6 @@ private:
     }
 
     void exchange_admitted(Endpoint& endpoint) {
-        archive_.values(endpoint.reachable);
         if (archive_.importing() && !map(endpoint)) return;
         bool has_member = endpoint.member != nullptr;
         bool has_links = endpoint.links != nullptr;
@@ -160,14 +158,12 @@ private:
         archive_.values(*endpoint.outlet);
         endpoint.sends.fields(archive_, endpoint.region, endpoint.net->port.pool);
         archive_.values(endpoint);
-        archive_.require(endpoint.state != EndpointState::kReserved,
-                         "an endpoint with memory is only reserved");
     }
 
     /// The memory of a client, which stays where it is.
     bool map(Endpoint& endpoint) {
         const Mapping mapping = regions_.find(regions_.context, endpoint.handle);
-        if (!archive_.require(!endpoint.reachable || mapping.region != nullptr,
+        if (!archive_.require(!endpoint.life().has_memory() || mapping.region != nullptr,
                               "the memory of an endpoint is not here"))
             return false;
         if (!archive_.require(
@@ -175,7 +171,7 @@ private:
                 "the memory of an endpoint has no layout"))
             return false;
         endpoint.region =
-            abi::Region(endpoint.reachable ? mapping.region : kNoRegion, mapping.layout);
+            abi::Region(endpoint.life().has_memory() ? mapping.region : kNoRegion, mapping.layout);
         endpoint.inlet = endpoint::Inlet(endpoint.region.submission_consumer());
         endpoint.completions = endpoint.region.completion_producer();
         endpoint.sends_done = endpoint.region.send_done_producer();
@@ -287,7 +283,7 @@ private:
     }
 
     void exchange_active() {
-        const auto admitted = [](const Endpoint& e) { return e.state != EndpointState::kReserved; };
+        const auto admitted = [](const Endpoint& e) { return !e.life().is_reserved(); };
         exchange_list(core_.active, admitted, "an endpoint that has turns is not there");
         std::size_t turns = 0;
         for (const auto& user : core_.accounts.users()) {
@@ -319,7 +315,7 @@ private:
             return;
         for (const EndpointId handle : handles) {
             Endpoint* endpoint = core_.find(handle);
-            if (!archive_.require(endpoint != nullptr && endpoint->taking && endpoint->reachable,
+            if (!archive_.require(endpoint != nullptr && endpoint->life().has_memory(),
                                   "a round looks at a client that is not there"))
                 return;
             endpoint->look = static_cast<std::uint32_t>(core_.looks.size());

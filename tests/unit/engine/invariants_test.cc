@@ -140,8 +140,8 @@ TEST_F(InvariantsDeathTest, of_an_endpoint) {
     sees(endpoint::Breaker::unknown_work, "kAllWork");
     sees(endpoint::Breaker::report_without_work, "Work::kControl");
     sees([](Endpoint& e) { e.removing.push_back(7); }, "Work::kControl");
-    sees([](Endpoint& e) { e.state = EndpointState::kLeaving; }, "Work::kControl");
-    sees([](Endpoint& e) { e.reachable = false; }, "reachable");
+    sees([](Endpoint& e) { e.life().leave(kNever); }, "Work::kControl");
+    sees([](Endpoint& e) { e.life().lose_memory(); }, "life_.is_valid");
     sees([](Endpoint& e) { e.timer = 3; }, "timer");
 }
 
