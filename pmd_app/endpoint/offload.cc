@@ -224,14 +224,14 @@ Err Offloads::pass_over(Offload& offload, const abi::OffloadRequest& request,
 
 // ---------------------------------------------------------------- carrying it out
 
-bool Offloads::run(SendQueue& sends, abi::CompletionProducer& cq) {
+bool Offloads::run(SendQueue& sends, Outlet& outlet) {
     bool moved = false;
     busy_ = false;
     retry_ = false;
     for (std::size_t i = 0; i < running_.size();) {
         Offload& offload = *running_[i];
         moved |= start(offload, sends);
-        if (!offload.over() || !report(offload, cq)) {
+        if (!offload.over() || !report(offload, outlet)) {
             ++i;
             continue;
         }
@@ -270,27 +270,22 @@ bool Offloads::start(Offload& offload, SendQueue& sends) {
     return moved;
 }
 
-bool Offloads::answer(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept {
-    abi::CompletionRecord* out = cq.claim();
+bool Offloads::answer(Outlet& outlet, std::uint32_t cookie, Err status) noexcept {
+    abi::CompletionRecord* out = outlet.claim_report(abi::CompletionKind::kOffloadDone);
     if (out == nullptr) return false;
-    out->kind = abi::CompletionKind::kOffloadDone;
-    out->flags = 0;
-    out->inline_length = 0;
     out->source = 0;
     out->status = static_cast<std::int16_t>(status);
     out->stream = cookie;
-    out->tag = 0;
-    cq.publish();
+    outlet.publish_report();
     return true;
 }
 
-bool Offloads::report(const Offload& offload, abi::CompletionProducer& cq) {
-    abi::CompletionRecord* out = cq.claim();
+bool Offloads::report(const Offload& offload, Outlet& outlet) {
+    abi::CompletionRecord* out = outlet.claim_report(abi::CompletionKind::kOffloadDone);
     if (out == nullptr) {
         retry_ = true;
         return false;
     }
-    out->kind = abi::CompletionKind::kOffloadDone;
     out->flags = abi::kCompleteInline;
     out->source = offload.source;
     out->status = static_cast<std::int16_t>(offload.error);
@@ -299,8 +294,7 @@ bool Offloads::report(const Offload& offload, abi::CompletionProducer& cq) {
     const std::size_t octets = offload.passed.size() * sizeof(Rank);
     out->inline_length = static_cast<std::uint16_t>(octets);
     if (octets > 0) std::memcpy(out->body.inline_octets, offload.passed.data(), octets);
-    cq.publish();
-    counters_.add(Counter::completions);
+    outlet.publish_report();
     return true;
 }
 static_assert(abi::kOffloadPassedMax * sizeof(Rank) <= abi::kInlineOctetsMax);

@@ -74,7 +74,7 @@ public:
 
     /// Starts the steps that may start, and answers schedules that are over. Returns true if
     /// something moved.
-    bool run(SendQueue& sends, abi::CompletionProducer& cq);
+    bool run(SendQueue& sends, Outlet& outlet);
     /// Reports that a send that inject() took is over.
     void on_sent(Sink sink, Err status) noexcept;
 
@@ -95,7 +95,7 @@ public:
     void fields(state::Archive& archive);
 
     /// Writes the answer to a kOffload. Returns false if there is no slot.
-    static bool answer(abi::CompletionProducer& cq, std::uint32_t cookie, Err status) noexcept;
+    static bool answer(Outlet& outlet, std::uint32_t cookie, Err status) noexcept;
 
 private:
     [[nodiscard]] Err judge_group(const abi::SubmissionRecord& record, std::uint64_t mask,
@@ -105,7 +105,7 @@ private:
     [[nodiscard]] Err pass_over(Offload& offload, const abi::OffloadRequest& request,
                                 const Outlet& outlet);
     bool start(Offload& offload, SendQueue& sends);
-    [[nodiscard]] bool report(const Offload& offload, abi::CompletionProducer& cq);
+    [[nodiscard]] bool report(const Offload& offload, Outlet& outlet);
     [[nodiscard]] Offload* find(std::uint32_t id) const noexcept;
     void fail(Offload& offload, Err error, Rank source = 0, std::uint64_t tag = 0) noexcept;
 

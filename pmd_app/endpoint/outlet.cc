@@ -17,10 +17,26 @@ constexpr unsigned kReclaimMax = 256;          ///< blocks; more than a run deli
 
 }  // namespace
 
-Outlet::Outlet(const abi::Region& region)
-    : region_(region),
+Outlet::Outlet(const abi::Region& region, Counters& counters)
+    : completions_(region.completion_producer()),
+      ends_(region.send_done_producer()),
+      counters_(counters),
+      region_(region),
       releases_(region.release_consumer()),
       arena_(region.layout().rx_arena_octets) {}
+
+abi::CompletionRecord* Outlet::claim_report(abi::CompletionKind kind) noexcept {
+    abi::CompletionRecord* out = completions_.claim();
+    if (out == nullptr) return nullptr;
+    out->kind = kind;
+    out->flags = 0;
+    out->inline_length = 0;
+    out->source = kNoRank;
+    out->status = 0;
+    out->stream = 0;
+    out->tag = 0;
+    return out;
+}
 
 void Outlet::begin_job(std::uint16_t ranks, std::uint16_t mtu, bool packs) {
     index_.assign(ranks, 0);
@@ -55,8 +71,7 @@ Outlet::Source& Outlet::source_of(Rank rank) {
     return sources_[index - 1U];
 }
 
-[[gnu::flatten]] bool Outlet::run(urtp::Transport& member, abi::CompletionProducer& cq,
-                                  Counters& counters, unsigned budget, Nanos now) {
+[[gnu::flatten]] bool Outlet::run(urtp::Transport& member, unsigned budget, Nanos now) {
     const bool was_blocked = blocked_;
     bool moved = false;
     Rank first_blocked = kNoRank;
@@ -83,7 +98,7 @@ Outlet::Source& Outlet::source_of(Rank rank) {
                 if (first_blocked == kNoRank) first_blocked = rank;
                 break;
             }
-            if (!deliver(rank, packet, cq, counters)) {
+            if (!deliver(rank, packet)) {
                 blocked_ = true;
                 waits = true;
                 moved |= std::exchange(delivered_part_, false);
@@ -95,12 +110,12 @@ Outlet::Source& Outlet::source_of(Rank rank) {
             --budget;
             moved = true;
         }
-        if (blocked_ && cq.room() == 0) {  // no source can be served
+        if (blocked_ && completions_.room() == 0) {  // no source can be served
             unfinished_ = true;
             break;
         }
     }
-    if (blocked_ && !was_blocked) counters.add(Counter::client_stalled);
+    if (blocked_ && !was_blocked) counters_.add(Counter::client_stalled);
     return moved;
 }
 
@@ -115,17 +130,15 @@ bool Outlet::discard(urtp::Transport& member, unsigned budget, Nanos now) {
     return moved;
 }
 
-bool Outlet::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
-                     Counters& counters) {
+bool Outlet::deliver(Rank rank, const urtp::ReadyPacket& packet) {
     Source& source = source_of(rank);
     const bool broken_off = packet.first() || (packet.after_loss && packet.stream == source.stream);
-    if (source.open && broken_off && !abandon(rank, source, cq, counters)) return false;
+    if (source.open && broken_off && !abandon(rank, source)) return false;
     if (packet.first() && packet.last())
-        return packs_ ? deliver_list(rank, source, packet, cq, counters)
-                      : deliver_whole(rank, source, packet, cq, counters);
+        return packs_ ? deliver_list(rank, source, packet) : deliver_whole(rank, source, packet);
     if (packet.first()) source.sink = sink_of(rank, packet);
     if (source.sink) {
-        deliver_to_schedule(source, packet, counters);
+        deliver_to_schedule(source, packet);
         return true;
     }
     if (packet.first()) {
@@ -137,40 +150,39 @@ bool Outlet::deliver(Rank rank, const urtp::ReadyPacket& packet, abi::Completion
         return true;
     }
     if (!source.open) {
-        counters.add(Counter::drop_framing);
+        counters_.add(Counter::drop_framing);
         return true;
     }
     if (!continues(source, packet) || packet.length == 0) {
-        if (!abandon(rank, source, cq, counters)) return false;
-        counters.add(Counter::drop_framing);
+        if (!abandon(rank, source)) return false;
+        counters_.add(Counter::drop_framing);
         return true;
     }
-    if (source.place) return deliver_placed(rank, source, packet, cq, counters);
-    return append(rank, source, packet, cq, counters);
+    if (source.place) return deliver_placed(rank, source, packet);
+    return append(rank, source, packet);
 }
 
-bool Outlet::deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                           abi::CompletionProducer& cq, Counters& counters) {
+bool Outlet::deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet) {
     source.sink = sink_of(rank, packet);
     if (source.sink) {
-        deliver_to_schedule(source, packet, counters);
+        deliver_to_schedule(source, packet);
         return true;
     }
-    abi::CompletionRecord* out = cq.claim();
+    abi::CompletionRecord* out = completions_.claim();
     if (out == nullptr) return false;
     source.place = place_of(rank, packet);
     if (source.place) {
         open_message(source, packet);
-        return deliver_placed(rank, source, packet, cq, counters);
+        return deliver_placed(rank, source, packet);
     }
     const Claim claim =
         packet.length <= abi::kInlineOctetsMax ? Claim{out} : claim_single(source, packet, *out);
     if (claim.out == nullptr) return false;
     deliver_to(claim, rank,
                {packet.stream, packet.length, packet.payload, packet.tag, packet.has_tag()},
-               packet.segment, cq, counters);
-    counters.add(Counter::completions);
-    counters.add(Counter::messages_received);
+               packet.segment);
+    counters_.add(Counter::completions);
+    counters_.add(Counter::messages_received);
     return true;
 }
 
@@ -189,8 +201,7 @@ Sink Outlet::sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept {
 }
 
 // The schedule decides whether the message may go to its memory; this only counts.
-void Outlet::deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet,
-                                 Counters& counters) {
+void Outlet::deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet) {
     if (packet.first()) {
         source.open = true;
         source.length = packet.last() ? packet.length : packet.message_length;
@@ -202,7 +213,7 @@ void Outlet::deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet
     if (honest) offloads_->write(source.sink, source.done, packet.payload, packet.length);
     source.done += packet.length;
     if (honest && !packet.last()) return;
-    counters.add(honest ? Counter::messages_received : Counter::drop_framing);
+    counters_.add(honest ? Counter::messages_received : Counter::drop_framing);
     offloads_->arrived(source.sink, !honest);
     source.sink = {};
     source.open = false;
@@ -246,23 +257,21 @@ void Outlet::leave_place(Source& source) noexcept {
 
 // Delivers a message into its block.
 [[gnu::noinline]] void Outlet::deliver_block(Rank rank, const urtp::ShortMessage& message,
-                                             const Claim& claim, Segment* frame,
-                                             abi::CompletionProducer& cq,
-                                             Counters& counters) noexcept {
+                                             const Claim& claim, Segment* frame) noexcept {
     std::uint64_t address = 0;
     if (claim.lends) [[unlikely]] {
         loans_.lend(claim.block, *frame);
         address = reinterpret_cast<std::uintptr_t>(message.payload);
-        counters.add(Counter::frames_lent);
+        counters_.add(Counter::frames_lent);
     } else {
         std::memcpy(region_.rx(claim.block, message.octets), message.payload, message.octets);
-        counters.add(Counter::rx_copied_bytes, message.octets);
+        counters_.add(Counter::rx_copied_bytes, message.octets);
     }
     const auto flags =
         static_cast<std::uint8_t>(kWhole | (claim.is_reserve ? abi::kCompleteReserve : 0) |
                                   (claim.lends ? abi::kCompleteFrame : 0));
     complete(*claim.out, rank, message,
-             {flags, {claim.block, message.octets, message.octets, 0, 0, address}}, cq);
+             {flags, {claim.block, message.octets, message.octets, 0, 0, address}});
 }
 
 // A packet that carries several messages, or whose payload is not in its frame, is copied.
@@ -300,41 +309,39 @@ void Outlet::open_message(Source& source, const urtp::ReadyPacket& packet) {
     source.capacity = source.whole ? octets : 0;
 }
 
-bool Outlet::append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                    abi::CompletionProducer& cq, Counters& counters) {
+bool Outlet::append(Rank rank, Source& source, const urtp::ReadyPacket& packet) {
     // The completions that this packet may need: its own, and one for the chunk before it.
     const bool overflows =
         source.block != RxArena::kNone && source.capacity - source.filled < packet.length;
     const std::uint32_t needed = (overflows ? 1U : 0U) + (packet.last() ? 1U : 0U);
-    if (needed > 0 && cq.room(needed) < needed) return false;
+    if (needed > 0 && completions_.room(needed) < needed) return false;
     if (overflows) {
-        flush(rank, source, *cq.claim(), false, cq);
-        counters.add(Counter::completions);
+        flush(rank, source, *completions_.claim(), false);
+        counters_.add(Counter::completions);
     }
     if (source.block == RxArena::kNone && !next_chunk(source, packet.length)) return false;
-    if (source.block_is_reserve && cq.room() == 0) {  // it goes to the client at once
+    if (source.block_is_reserve && completions_.room() == 0) {  // it goes to the client at once
         give_back(source);
         return false;
     }
-    put_in_block(source, {packet.payload, packet.length}, counters);
+    put_in_block(source, {packet.payload, packet.length});
     if (!packet.last() && !source.block_is_reserve) return true;
-    flush(rank, source, *cq.claim(), packet.last(), cq);
-    counters.add(Counter::completions);
+    flush(rank, source, *completions_.claim(), packet.last());
+    counters_.add(Counter::completions);
     if (!packet.last()) return true;
     source.open = false;
-    counters.add(Counter::messages_received);
+    counters_.add(Counter::messages_received);
     return true;
 }
 
-void Outlet::put_in_block(Source& source, std::span<const std::byte> payload,
-                          Counters& counters) noexcept {
+void Outlet::put_in_block(Source& source, std::span<const std::byte> payload) noexcept {
     std::memcpy(region_.rx(source.block, source.capacity) + source.filled, payload.data(),
                 payload.size());
-    counters.add(Counter::rx_copied_bytes, payload.size());
+    counters_.add(Counter::rx_copied_bytes, payload.size());
     source.filled += static_cast<std::uint32_t>(payload.size());
 }
 
-bool Outlet::take_part(Rank rank, std::span<const std::byte> payload, Counters& counters) noexcept {
+bool Outlet::take_part(Rank rank, std::span<const std::byte> payload) noexcept {
     Source& source = sources_[index_[rank] - 1U];
     if (payload.empty() || payload.size() >= source.length - source.done - source.filled)
         return false;
@@ -343,7 +350,7 @@ bool Outlet::take_part(Rank rank, std::span<const std::byte> payload, Counters& 
         return true;
     }
     if (source.capacity - source.filled < payload.size()) return false;
-    put_in_block(source, payload, counters);
+    put_in_block(source, payload);
     return true;
 }
 
@@ -363,13 +370,12 @@ bool Outlet::next_chunk(Source& source, std::uint32_t packet_octets) {
 }
 
 // Passes the block being filled to the client.
-void Outlet::flush(Rank rank, Source& source, abi::CompletionRecord& out, bool last,
-                   abi::CompletionProducer& cq) noexcept {
+void Outlet::flush(Rank rank, Source& source, abi::CompletionRecord& out, bool last) noexcept {
     const auto flags = static_cast<std::uint8_t>(
         (source.done == 0 ? abi::kCompleteFirst : 0) | (last ? abi::kCompleteLast : 0) |
         (source.block_is_reserve ? abi::kCompleteReserve : 0));
     complete(out, rank, {source.stream, source.filled, nullptr, source.tag, source.has_tag},
-             {flags, {source.block, source.filled, source.length, 0, source.done, 0}}, cq);
+             {flags, {source.block, source.filled, source.length, 0, source.done, 0}});
     source.done += source.filled;
     source.filled = 0;
     source.block = RxArena::kNone;
@@ -378,7 +384,7 @@ void Outlet::flush(Rank rank, Source& source, abi::CompletionRecord& out, bool l
 
 // Ends a message that its source aborted. The client gets an error if it has seen a part. Returns
 // false if there is no slot.
-bool Outlet::abandon(Rank rank, Source& source, abi::CompletionProducer& cq, Counters& counters) {
+bool Outlet::abandon(Rank rank, Source& source) {
     if (source.sink) {
         offloads_->arrived(source.sink, true);
         source.sink = {};
@@ -386,11 +392,11 @@ bool Outlet::abandon(Rank rank, Source& source, abi::CompletionProducer& cq, Cou
         return true;
     }
     if ((source.done > 0 && !source.forgotten) || source.place) {
-        abi::CompletionRecord* out = cq.claim();
+        abi::CompletionRecord* out = completions_.claim();
         if (out == nullptr) return false;
         complete(*out, rank, {.stream = source.stream, .tag = source.tag},
-                 {.flags = abi::kCompleteInline | abi::kCompleteLast, .status = Err::kCorrupt}, cq);
-        counters.add(Counter::completions);
+                 {.flags = abi::kCompleteInline | abi::kCompleteLast, .status = Err::kCorrupt});
+        counters_.add(Counter::completions);
     }
     give_back(source);
     leave_place(source);

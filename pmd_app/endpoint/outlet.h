@@ -65,7 +65,30 @@ struct Claim {
 
 class Outlet {
 public:
-    explicit Outlet(const abi::Region& region);
+    Outlet(const abi::Region& region, Counters& counters);
+
+    /// Completions, whose messages go through deliver_to() and run() alone.
+    [[nodiscard]] abi::CompletionProducer& completions() noexcept { return completions_; }
+    [[nodiscard]] const abi::CompletionProducer& completions() const noexcept {
+        return completions_;
+    }
+    /// Returns the completion of a client's request or of a report, to be filled before publish();
+    /// nullptr: there is no space.
+    [[nodiscard]] abi::CompletionRecord* claim_report(abi::CompletionKind kind) noexcept;
+    void publish_report() noexcept {
+        completions_.publish();
+        counters_.add(Counter::completions);
+    }
+    /// Tells the client that a send of its has ended.
+    void end_send(std::uint32_t cookie, Err status) noexcept {
+        ends_.push(cookie, status);
+        counters_.add(Counter::completions);
+    }
+    /// Returns the number of completions and of ends of sends that the client was given, free
+    /// running.
+    [[nodiscard]] std::uint32_t given() const noexcept {
+        return completions_.produced() + ends_.produced();
+    }
 
     /// Returns the frames that the client has, and whether it may get more.
     [[nodiscard]] FrameLoans& loans() noexcept { return loans_; }
@@ -75,8 +98,7 @@ public:
     void begin_job(std::uint16_t ranks, std::uint16_t mtu, bool packs = false);
     /// Delivers until nothing is ready, `budget` packets were delivered, or the client has no
     /// space. Returns true if something moved.
-    bool run(urtp::Transport& member, abi::CompletionProducer& cq, Counters& counters,
-             unsigned budget, Nanos now);
+    bool run(urtp::Transport& member, unsigned budget, Nanos now);
     /// True if the last run() stopped for lack of space; only the client can change that.
     [[nodiscard]] bool blocked() const noexcept { return blocked_; }
     /// True if the last run() left packets behind, blocked or out of budget.
@@ -111,11 +133,10 @@ public:
     /// is at most abi::kInlineOctetsMax long.
     template <bool kInside>
     [[gnu::always_inline]] [[nodiscard]] Claim claim(std::uint32_t length, bool tagged,
-                                                     std::uint64_t tag, bool framed,
-                                                     abi::CompletionProducer& cq) noexcept {
+                                                     std::uint64_t tag, bool framed) noexcept {
         if (tagged && offloads_ != nullptr && is_operation(tag)) [[unlikely]]
             return {};
-        Claim claim{cq.claim()};
+        Claim claim{completions_.claim()};
         if (!kInside && length > abi::kInlineOctetsMax) claim_block(claim, length, framed);
         return claim;
     }
@@ -129,8 +150,7 @@ public:
     }
     /// Takes the payload of the next packet from the middle of that message, if it is not the last
     /// one's. Returns false if nothing was changed.
-    [[nodiscard]] bool take_part(Rank rank, std::span<const std::byte> payload,
-                                 Counters& counters) noexcept;
+    [[nodiscard]] bool take_part(Rank rank, std::span<const std::byte> payload) noexcept;
     /// Returns where such a payload goes, if not to its segment; nullptr: no such place.
     [[nodiscard]] std::byte* place_of_part(Rank rank, std::uint32_t octets) const;
     /// Gives back a place that is not used.
@@ -141,12 +161,10 @@ public:
     /// messages_received. `frame`: the one that the message is in; if claim.lends, this takes over
     /// the caller's reference.
     [[gnu::always_inline]] void deliver_to(const Claim& claim, Rank rank,
-                                           const urtp::ShortMessage& message, Segment* frame,
-                                           abi::CompletionProducer& cq,
-                                           Counters& counters) noexcept {
-        if (claim.block != RxArena::kNone)
-            return deliver_block(rank, message, claim, frame, cq, counters);
-        complete(*claim.out, rank, message, {.flags = abi::kCompleteInline | kWhole}, cq);
+                                           const urtp::ShortMessage& message,
+                                           Segment* frame) noexcept {
+        if (claim.block != RxArena::kNone) return deliver_block(rank, message, claim, frame);
+        complete(*claim.out, rank, message, {.flags = abi::kCompleteInline | kWhole});
     }
     /// Sets the object that is asked first about a message of a collective operation; nullptr:
     /// none.
@@ -229,8 +247,8 @@ private:
     /// else writes such a record. Lends the block, and logs a message that begins. `out`: claimed.
     /// `message.payload`: read only if it goes inside the record.
     [[gnu::always_inline]] void complete(abi::CompletionRecord& out, Rank rank,
-                                         const urtp::ShortMessage& message, const Part& part,
-                                         abi::CompletionProducer& cq) noexcept {
+                                         const urtp::ShortMessage& message,
+                                         const Part& part) noexcept {
         const bool is_inside = (part.flags & abi::kCompleteInline) != 0;
         const auto flags =
             static_cast<std::uint8_t>(part.flags | (message.has_tag ? abi::kCompleteHasTag : 0));
@@ -247,35 +265,30 @@ private:
             if ((part.flags & abi::kCompletePlaced) == 0) arena_.lend(part.block.offset);
         }
         if ((part.flags & abi::kCompleteFirst) != 0)
-            note_passed(rank, message.has_tag, message.tag, cq);
-        cq.publish(out);
+            note_passed(rank, message.has_tag, message.tag);
+        completions_.publish(out);
     }
 
     void claim_block(Claim& claim, std::uint32_t length, bool framed) noexcept;
     void deliver_block(Rank rank, const urtp::ShortMessage& message, const Claim& claim,
-                       Segment* frame, abi::CompletionProducer& cq, Counters& counters) noexcept;
+                       Segment* frame) noexcept;
     Source& source_of(Rank rank);
     std::uint16_t make_reserve();
     /// Returns false if there is no space; nothing has changed that a second try would repeat.
-    bool deliver(Rank rank, const urtp::ReadyPacket& packet, abi::CompletionProducer& cq,
-                 Counters& counters);
-    bool deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                      abi::CompletionProducer& cq, Counters& counters);
-    bool deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                       abi::CompletionProducer& cq, Counters& counters);
+    bool deliver(Rank rank, const urtp::ReadyPacket& packet);
+    bool deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& packet);
+    bool deliver_whole(Rank rank, Source& source, const urtp::ReadyPacket& packet);
     [[nodiscard]] bool fits(const Source& source) const noexcept;
     [[nodiscard]] static bool continues(const Source& source,
                                         const urtp::ReadyPacket& packet) noexcept;
     [[nodiscard]] Sink sink_of(Rank rank, const urtp::ReadyPacket& packet) noexcept;
-    void deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet, Counters& counters);
+    void deliver_to_schedule(Source& source, const urtp::ReadyPacket& packet);
     [[nodiscard]] abi::Beginning beginning_of(Rank rank,
                                               const urtp::ReadyPacket& packet) const noexcept;
     [[nodiscard]] abi::Place place_of(Rank rank, const urtp::ReadyPacket& packet);
     static void put_placed(Source& source, std::span<const std::byte> payload);
-    void put_in_block(Source& source, std::span<const std::byte> payload,
-                      Counters& counters) noexcept;
-    bool deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                        abi::CompletionProducer& cq, Counters& counters);
+    void put_in_block(Source& source, std::span<const std::byte> payload) noexcept;
+    bool deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet);
     void leave_place(Source& source) noexcept;
     /// True if the client does not take the source's next packet.
     [[nodiscard]] bool is_stopped(Rank rank) const noexcept {
@@ -285,25 +298,25 @@ private:
                !(source.intake == abi::Intake::kToEnd && source.open);
     }
     [[nodiscard]] bool waits_for_receive(Rank rank, const urtp::ReadyPacket& packet, Nanos now);
-    void note_passed(Rank rank, bool has_tag, std::uint64_t tag,
-                     const abi::CompletionProducer& cq) noexcept {
-        passed_at_ = cq.produced() + 1;
-        if (has_tag && is_operation(tag)) passed_.note(cq.produced(), rank, tag);
+    void note_passed(Rank rank, bool has_tag, std::uint64_t tag) noexcept {
+        passed_at_ = completions_.produced() + 1;
+        if (has_tag && is_operation(tag)) passed_.note(completions_.produced(), rank, tag);
     }
     [[nodiscard]] Claim claim_single(Source& source, const urtp::ReadyPacket& packet,
                                      abi::CompletionRecord& out) noexcept;
     void open_message(Source& source, const urtp::ReadyPacket& packet);
-    bool append(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                abi::CompletionProducer& cq, Counters& counters);
+    bool append(Rank rank, Source& source, const urtp::ReadyPacket& packet);
     bool next_chunk(Source& source, std::uint32_t packet_octets);
-    void flush(Rank rank, Source& source, abi::CompletionRecord& out, bool last,
-               abi::CompletionProducer& cq) noexcept;
-    bool abandon(Rank rank, Source& source, abi::CompletionProducer& cq, Counters& counters);
+    void flush(Rank rank, Source& source, abi::CompletionRecord& out, bool last) noexcept;
+    bool abandon(Rank rank, Source& source);
     std::uint32_t allocate(Source& source, std::uint32_t octets, bool& is_reserve);
     [[nodiscard]] bool take_back() noexcept;
     [[nodiscard]] bool release(std::uint32_t offset) noexcept;
     void give_back(Source& source) noexcept;
 
+    abi::CompletionProducer completions_;
+    abi::SendDoneProducer ends_;
+    Counters& counters_;
     abi::Region region_;
     abi::ReleaseConsumer releases_;
     RxArena arena_;

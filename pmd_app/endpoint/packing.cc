@@ -55,18 +55,17 @@ std::uint32_t SendQueue::pack(const Pending& first, const SendContext& context, 
 }
 
 // Delivers the messages of a packet that were not delivered by an earlier call.
-bool Outlet::deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                          abi::CompletionProducer& cq, Counters& counters) {
+bool Outlet::deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& packet) {
     const std::span<const std::byte> list(packet.payload, packet.length);
     if (source.unpacked == 0 && (packet.has_tag() || wire::count_packed(list) == 0)) {
-        counters.add(Counter::drop_pack);
+        counters_.add(Counter::drop_pack);
         return true;
     }
     while (source.unpacked < list.size()) {
         wire::PackedMessage message;
         const std::uint32_t octets = wire::take_packed(list.subspan(source.unpacked), message);
         if (octets == 0) {  // only from the state of a broken engine
-            counters.add(Counter::drop_pack);
+            counters_.add(Counter::drop_pack);
             break;
         }
         urtp::ReadyPacket one = packet;
@@ -75,7 +74,7 @@ bool Outlet::deliver_list(Rank rank, Source& source, const urtp::ReadyPacket& pa
         one.message_length = message.length;
         one.tag = message.tag;
         if (message.has_tag) one.flags |= wire::kFlagTag;
-        if (!deliver_whole(rank, source, one, cq, counters)) return false;
+        if (!deliver_whole(rank, source, one)) return false;
         delivered_part_ = true;
         source.unpacked = static_cast<std::uint16_t>(source.unpacked + octets);
     }

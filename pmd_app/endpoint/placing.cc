@@ -79,18 +79,17 @@ void Outlet::put_placed(Source& source, std::span<const std::byte> payload) {
 
 // The client has made it the message of a receive. It gets one more completion, when the message is
 // whole or broken.
-bool Outlet::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet,
-                            abi::CompletionProducer& cq, Counters& counters) {
-    if (packet.last() && cq.room() == 0) return false;
+bool Outlet::deliver_placed(Rank rank, Source& source, const urtp::ReadyPacket& packet) {
+    if (packet.last() && completions_.room() == 0) return false;
     put_placed(source, {packet.payload, packet.length});
     if (!packet.last()) return true;
-    complete(*cq.claim(), rank, {.stream = source.stream, .tag = source.tag},
-             {abi::kCompletePlaced | abi::kCompleteLast, {0, 0, source.length, 0, 0, 0}}, cq);
+    complete(*completions_.claim(), rank, {.stream = source.stream, .tag = source.tag},
+             {abi::kCompletePlaced | abi::kCompleteLast, {0, 0, source.length, 0, 0, 0}});
     source.open = false;
     leave_place(source);
-    counters.add(Counter::completions);
-    counters.add(Counter::messages_received);
-    counters.add(Counter::messages_placed);
+    counters_.add(Counter::completions);
+    counters_.add(Counter::messages_received);
+    counters_.add(Counter::messages_placed);
     return true;
 }
 

@@ -24,10 +24,6 @@ constexpr std::uint32_t kGatherPayloadMin = 64U << 10;
 bool wants_acked(const SubmissionRecord& r, bool gathered) noexcept {
     return gathered || ((r.flags & abi::kSubmitNotifyAcked) != 0 && ends_message(r));
 }
-void write_done(const SendContext& context, std::uint32_t cookie, Err status) noexcept {
-    context.done.push(cookie, status);
-    context.counters.add(Counter::completions);
-}
 
 }  // namespace
 
@@ -424,7 +420,7 @@ void SendQueue::answer(Pending& pending, const SendContext& context) noexcept {
     if (wants_answer(record) && !later && !context.client_gone) {
         // It failed, so no stream retransmits its packets; the port may not have taken all of them.
         if (pending.gathered) context.gathers->pull_tails();
-        write_done(context, record.cookie, pending.status);
+        context.outlet.end_send(record.cookie, pending.status);
     }
     pending.state = State::kDone;
 }
@@ -442,7 +438,7 @@ bool SendQueue::answer_acknowledged(const SendContext& context) noexcept {
         if (one.gathered && !context.client_gone) context.gathers->pull_tails();
         context.pool.drop(one.segment);
         if (!context.client_gone)
-            write_done(context, one.cookie, one.failed ? Err::kPeerDied : Err::kOk);
+            context.outlet.end_send(one.cookie, one.failed ? Err::kPeerDied : Err::kOk);
     }
     const bool moved = kept < awaiting_.size();
     while (awaiting_.size() > kept)

@@ -49,6 +49,7 @@ class Archive;
 namespace ulc::endpoint {
 
 class Offloads;
+class Outlet;
 
 /// Frames that refer to payloads of clients and wait for the port. Implemented by the Transmitter.
 class GatheredFrames {
@@ -65,7 +66,7 @@ struct SendContext {
     urtp::Transport* member;  ///< nullptr: no job; records are only answered
     const SegmentPool& pool;
     const abi::Region& region;
-    abi::SendDoneProducer& done;
+    Outlet& outlet;
     Counters& counters;
     std::uint16_t mtu;
     bool client_gone = false;  ///< no client reads answers

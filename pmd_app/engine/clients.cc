@@ -20,8 +20,7 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
             return true;
         }
         if (endpoint.links != nullptr && !may_deliver_links(core, endpoint, now)) return false;
-        moved = endpoint.outlet->run(*endpoint.member, endpoint.completions, core.counters,
-                                     core.config.packets_per_round, now);
+        moved = endpoint.outlet->run(*endpoint.member, core.config.packets_per_round, now);
         if (endpoint.outlet->unfinished()) endpoint.mark(Work::kDeliver);
         update_landing(endpoint);
     }
@@ -51,7 +50,7 @@ void report_failed(Endpoint& endpoint, Err how, Rank rank, std::uint32_t message
 bool send(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.unmark(Work::kSend);
     endpoint::Offloads* offloads = endpoint.offloads.get();
-    bool moved = offloads != nullptr && offloads->run(endpoint.sends, endpoint.completions);
+    bool moved = offloads != nullptr && offloads->run(endpoint.sends, *endpoint.outlet);
     if (!endpoint.sends.empty()) {
         endpoint.mark(Work::kSettle);  // a refusal may have armed a timer
         if (endpoint.sends.pump(core.send_context(endpoint), now)) {
@@ -201,7 +200,7 @@ void obey_note(Core& core, Endpoint& endpoint) {
     }
     if (endpoint.has(Work::kControl)) moved |= control(core, endpoint, now);
     if (!endpoint.life().has_memory()) return moved;
-    if (endpoint.completions.corrupt()) {
+    if (endpoint.outlet->completions().corrupt()) {
         core.counters.add(Counter::client_bad_cursor);
         close_corrupt(core, endpoint, now);
         return true;

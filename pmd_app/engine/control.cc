@@ -200,7 +200,7 @@ Reports::Written write_report(Core& core, Endpoint& endpoint, const Report& repo
     urtp::ReadyPacket packet;
     if (is_end && endpoint.member != nullptr && endpoint.member->front(report.rank, packet))
         return Reports::Written::kWaits;  // until what it sent is delivered
-    CompletionRecord* out = claim(endpoint, report.kind);
+    CompletionRecord* out = endpoint.outlet->claim_report(report.kind);
     if (out == nullptr) return Reports::Written::kFull;
     out->source = report.rank;
     out->status = static_cast<std::int16_t>(report.status);
@@ -215,7 +215,7 @@ Reports::Written write_report(Core& core, Endpoint& endpoint, const Report& repo
     } else if (report.kind == CompletionKind::kLinksOpen) {
         describe_links(endpoint, *out);
     }
-    publish(core, endpoint);
+    endpoint.outlet->publish_report();
     return Reports::Written::kDone;
 }
 
@@ -341,24 +341,6 @@ bool on_hold(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
 
 }  // namespace
 
-CompletionRecord* claim(Endpoint& endpoint, CompletionKind kind) {
-    CompletionRecord* out = endpoint.completions.claim();
-    if (out == nullptr) return nullptr;
-    out->kind = kind;
-    out->flags = 0;
-    out->inline_length = 0;
-    out->source = kNoRank;
-    out->status = 0;
-    out->stream = 0;
-    out->tag = 0;
-    return out;
-}
-
-void publish(Core& core, Endpoint& endpoint) {
-    endpoint.completions.publish();
-    core.counters.add(Counter::completions);
-}
-
 bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     switch (record.kind) {
         case SubmitKind::kJoinJob:
@@ -428,8 +410,7 @@ void leave_job(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos n
     endpoint.drop_reports_for_leave();
     endpoint.end_member();
     endpoint.timer = kNever;
-    if (endpoint.links != nullptr)
-        endpoint.net->jobs.links().close(endpoint.handle, reason, now);
+    if (endpoint.links != nullptr) endpoint.net->jobs.links().close(endpoint.handle, reason, now);
     endpoint.links.reset();
     if (endpoint.job == kNoJob) return;
     endpoint.net->jobs.leave(endpoint.job, endpoint.handle, reason, now);
@@ -446,8 +427,7 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
         moved |= write_reports(core, endpoint, Reports::Stage::kLeft);
     }
     const bool more = !endpoint.reports().empty() || !endpoint.removing.empty() ||
-                      endpoint.life().ends() ||
-                      (endpoint.links != nullptr && links_wait(endpoint));
+                      endpoint.life().ends() || (endpoint.links != nullptr && links_wait(endpoint));
     if (!more) endpoint.unmark(Work::kControl);
     return moved;
 }

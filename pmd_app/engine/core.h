@@ -75,15 +75,13 @@ private:
     endpoint::Lifetime life_;
 
 public:
-    bool notified = false;   ///< its client may sleep or compute: the state is checked
+    bool notified = false;  ///< its client may sleep or compute: the state is checked
     bool local_only =
-        true;               ///< every rank of the job is on this node: the NIC ring does not matter
-    bool forgets = false;   ///< a transmission frees space in the member's window (profile detect)
+        true;              ///< every rank of the job is on this node: the NIC ring does not matter
+    bool forgets = false;  ///< a transmission frees space in the member's window (profile detect)
     std::unique_ptr<urtp::Transport> member;  ///< set once the job formed
     Net* net;
 
-    abi::CompletionProducer completions;
-    abi::SendDoneProducer sends_done;
     std::uint32_t look = 0;      ///< into Core::looks, in quiet
     std::uint32_t woken_at = 0;  ///< given() when its client's sleep was last checked
     std::uint32_t index = 0;
@@ -160,7 +158,7 @@ public:
     /// Returns the number of completions and of ends of sends that its client was given, free
     /// running.
     [[nodiscard]] std::uint32_t given() const noexcept {
-        return completions.produced() + sends_done.produced();
+        return outlet == nullptr ? 0 : outlet->given();
     }
     /// True if it belongs to a job, or is open for links.
     [[nodiscard]] bool in_use() const noexcept { return job != kNoJob || links != nullptr; }
@@ -304,7 +302,7 @@ struct Core {
         return {.member = e.member.get(),
                 .pool = e.net->port.pool,
                 .region = e.region,
-                .done = e.sends_done,
+                .outlet = *e.outlet,
                 .counters = counters,
                 .mtu = e.member != nullptr ? e.member->mtu() : e.net->port.info.mtu,
                 .client_gone = e.life().is_lingering(),
@@ -398,8 +396,6 @@ inline void bad_record(Core& core, Endpoint& endpoint) noexcept {
 }
 /// Takes submission records: sends, control. Returns true if it took some.
 bool drain(Core& core, Endpoint& endpoint, Nanos now);
-/// Answers a send whose payload was copied out of the arena. The completion ring has a free slot.
-void answer_sent(Core& core, Endpoint& endpoint, std::uint32_t cookie) noexcept;
 /// True if drain() would take a record now. False while records wait for a client that does not
 /// take its completions, or for sends that wait for the transport.
 [[nodiscard]] bool may_take(Endpoint& endpoint) noexcept;
@@ -414,9 +410,6 @@ bool control(Core& core, Endpoint& endpoint, Nanos now);
 /// Handles kJoinJob, kAddGroup, kRemoveGroup, kLeave. The record was validated for shape only.
 /// Returns false if it is corrupt.
 bool control_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& record, Nanos now);
-/// Claims the completion of a client's request; nullptr if there is no space.
-[[nodiscard]] abi::CompletionRecord* claim(Endpoint& endpoint, abi::CompletionKind kind);
-void publish(Core& core, Endpoint& endpoint);
 /// Handles the report of the transport or the jobs that a rank is gone.
 void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos now);
 /// Records a fault that no request reports.

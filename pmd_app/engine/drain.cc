@@ -82,14 +82,12 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         endpoint.outlet->set_offloads(endpoint.offloads.get());
     }
     endpoint::Offloads& offloads = *endpoint.offloads;
-    const urtp::Transport* member =
-        endpoint.life().is_open() ? endpoint.member.get() : nullptr;
+    const urtp::Transport* member = endpoint.life().is_open() ? endpoint.member.get() : nullptr;
     const Err error = offloads.take(record, {endpoint.region, member, *endpoint.outlet});
     if (error == Err::kCorrupt) return false;
     if (error != Err::kOk) {
         if (error == Err::kInvalid) endpoint.errors.note();
-        ULC_CHECK(endpoint::Offloads::answer(endpoint.completions, record.cookie, error));
-        core.counters.add(Counter::completions);
+        ULC_CHECK(endpoint::Offloads::answer(*endpoint.outlet, record.cookie, error));
         return true;
     }
     for (Rank rank = 0; rank < endpoint.member->size(); ++rank) {
@@ -111,8 +109,7 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
             if (endpoint.life().is_lingering()) return true;  // no client waits for it
             return on_offload(core, endpoint, record);
         case SubmitKind::kNear:
-            return endpoint.life().is_lingering() ||
-                   near_record(core, endpoint, record);
+            return endpoint.life().is_lingering() || near_record(core, endpoint, record);
         case SubmitKind::kCancelOffload:
             if (endpoint.offloads != nullptr) endpoint.offloads->cancel(record.cookie);
             return true;
@@ -134,7 +131,7 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 
 /// True if a record may be answered at once.
 bool may_answer(Endpoint& endpoint) noexcept {
-    return endpoint.life().is_lingering() || endpoint.completions.room() != 0;
+    return endpoint.life().is_lingering() || endpoint.outlet->completions().room() != 0;
 }
 
 /// Returns whether the next record, which has come, is a send: that needs no completion.
@@ -151,24 +148,21 @@ bool next_is_send(const Endpoint& endpoint) noexcept {
 
 }  // namespace
 
-void answer_sent(Core& core, Endpoint& endpoint, std::uint32_t cookie) noexcept {
-    endpoint.sends_done.push(cookie, Err::kOk);
-    core.counters.add(Counter::completions);
-}
-
 bool may_take(Endpoint& endpoint) noexcept {
     if (!endpoint.life().has_memory() || !endpoint.inlet.ready()) return false;
     if (endpoint.sends.slot() == nullptr) return false;
-    return may_answer(endpoint) || endpoint.completions.corrupt() || next_is_send(endpoint);
+    return may_answer(endpoint) || endpoint.outlet->completions().corrupt() ||
+           next_is_send(endpoint);
 }
 
 [[gnu::flatten]] bool drain(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     core.end_verdicts();
-    for (std::uint32_t n = 0; endpoint.life().has_memory() && n < core.config.records_per_round; ++n) {
+    for (std::uint32_t n = 0; endpoint.life().has_memory() && n < core.config.records_per_round;
+         ++n) {
         if (n > 0 && !endpoint.inlet.ready()) break;
         const bool answers = may_answer(endpoint);
-        if (!answers && endpoint.completions.corrupt()) {
+        if (!answers && endpoint.outlet->completions().corrupt()) {
             core.counters.add(Counter::client_bad_cursor);
             close_corrupt(core, endpoint, now);
             return true;

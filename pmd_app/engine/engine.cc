@@ -217,9 +217,7 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) return Err::kInvalid;
     endpoint->region = abi::Region(region, layout, reach);
     endpoint->inlet = endpoint::Inlet(endpoint->region.submission_consumer());
-    endpoint->completions = endpoint->region.completion_producer();
-    endpoint->sends_done = endpoint->region.send_done_producer();
-    endpoint->outlet = std::make_unique<endpoint::Outlet>(endpoint->region);
+    endpoint->outlet = std::make_unique<endpoint::Outlet>(endpoint->region, core_->counters);
     endpoint->life().open();
     endpoint->notified = core_->config.wake != nullptr;
     core_->active.push_back(endpoint);
@@ -246,7 +244,9 @@ Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout,
 
 void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || !endpoint->life().has_memory() || endpoint->outlet->placer() == placer) return;
+    if (endpoint == nullptr || !endpoint->life().has_memory() ||
+        endpoint->outlet->placer() == placer)
+        return;
     ULC_CHECK(endpoint->region.reaches_process());
     endpoint->outlet->set_placer(placer);
     update_landing(*endpoint);
@@ -276,7 +276,8 @@ void Engine::lend_frames(EndpointId id, bool lend) {
 
 void Engine::set_interrupt(EndpointId id, const Interrupt& interrupt) noexcept {
     Endpoint* endpoint = core_->find(id);
-    if (endpoint == nullptr || !endpoint->life().has_memory() || endpoint->life().is_detached()) return;
+    if (endpoint == nullptr || !endpoint->life().has_memory() || endpoint->life().is_detached())
+        return;
     endpoint->interrupt = interrupt;
     endpoint->notified = interrupt.call != nullptr || core_->config.wake != nullptr;
 }
@@ -324,8 +325,7 @@ Nanos Engine::next_deadline() const noexcept {
 
 bool Engine::prepare_sleep() {
     for (Endpoint* endpoint : core_->active) {
-        if (endpoint->life().has_memory())
-            abi::engine_going_to_sleep(endpoint->region.control());
+        if (endpoint->life().has_memory()) abi::engine_going_to_sleep(endpoint->region.control());
     }
     abi::sleep_fence();
     for (Endpoint* endpoint : core_->active) {

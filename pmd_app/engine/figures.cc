@@ -17,8 +17,8 @@ std::uint32_t find_unread(const Endpoint& endpoint) noexcept {
     if (!endpoint.life().has_memory()) return 0;
     const std::uint32_t consumed =
         endpoint.region.control().cq_consumed.load(std::memory_order_relaxed);
-    const std::uint32_t unread = endpoint.completions.produced() - consumed;
-    const std::uint32_t slots = endpoint.completions.slots();
+    const std::uint32_t unread = endpoint.outlet->completions().produced() - consumed;
+    const std::uint32_t slots = endpoint.outlet->completions().slots();
     return unread <= slots / 4 ? 0 : std::min(unread, slots);
 }
 

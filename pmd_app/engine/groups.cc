@@ -173,8 +173,7 @@ void leave_group(Core& core, Endpoint& endpoint, GroupHandle handle) noexcept {
 // ---------------------------------------------------------------- records
 
 Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle, Nanos now) {
-    if (endpoint.member == nullptr || !endpoint.life().is_open())
-        return Err::kNotFormed;
+    if (endpoint.member == nullptr || !endpoint.life().is_open()) return Err::kNotFormed;
     if (!is_group(handle)) return Err::kInvalid;
     urtp::Transport& member = *endpoint.member;
     Err error = judge_ranks(core, member);
@@ -211,8 +210,8 @@ bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record
     if (block.length > 0) std::memcpy(core.ranks_scratch.data(), shared, block.length);
     const Result<LocalGroup*> made = add_group(core, endpoint, record.stream, now);
     if (!made.ok()) bad_record(core, endpoint);
-    CompletionRecord* out =
-        claim(endpoint, made.ok() ? CompletionKind::kGroupReady : CompletionKind::kGroupFailed);
+    CompletionRecord* out = endpoint.outlet->claim_report(made.ok() ? CompletionKind::kGroupReady
+                                                                    : CompletionKind::kGroupFailed);
     ULC_CHECK(out != nullptr);  // drain() ensured it
     out->stream = record.stream;
     out->tag = record.cookie;
@@ -225,7 +224,7 @@ bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record
     } else {
         out->status = static_cast<std::int16_t>(made.error());
     }
-    publish(core, endpoint);
+    endpoint.outlet->publish_report();
     return true;
 }
 
@@ -254,12 +253,12 @@ void on_listen_group(Core& core, Endpoint& endpoint, const SubmissionRecord& rec
     const Err error =
         group != nullptr ? listen(*endpoint.net, *group, record.cookie) : Err::kInvalid;
     if (error == Err::kInvalid) bad_record(core, endpoint);
-    CompletionRecord* out = claim(endpoint, CompletionKind::kGroupListens);
+    CompletionRecord* out = endpoint.outlet->claim_report(CompletionKind::kGroupListens);
     ULC_CHECK(out != nullptr);  // drain() ensured it
     out->stream = record.stream;
     out->tag = record.cookie;
     out->status = static_cast<std::int16_t>(error);
-    publish(core, endpoint);
+    endpoint.outlet->publish_report();
 }
 
 void on_use_address(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {

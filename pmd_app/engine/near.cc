@@ -42,7 +42,7 @@ bool near_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& re
     if (!has_peer) bad_record(core, endpoint);
     const auto rank = static_cast<Rank>(record.stream);
     const Endpoint* other = has_peer ? peer_here(core, endpoint, rank) : nullptr;
-    abi::CompletionRecord* out = claim(endpoint, abi::CompletionKind::kNear);
+    abi::CompletionRecord* out = endpoint.outlet->claim_report(abi::CompletionKind::kNear);
     ULC_CHECK(out != nullptr);  // no record is taken while the ring is full
     out->source = rank;
     if (other == nullptr) {
@@ -53,7 +53,7 @@ bool near_record(Core& core, Endpoint& endpoint, const abi::SubmissionRecord& re
         out->inline_length = sizeof rows;
         std::memcpy(out->body.inline_octets, &rows, sizeof rows);
     }
-    publish(core, endpoint);
+    endpoint.outlet->publish_report();
     return true;
 }
 

@@ -49,10 +49,10 @@ bool Outlet::fits(const Source& source) const noexcept {
 }
 
 void Outlet::fields(state::Archive& archive) {
-    ULC_STATE(archive, Outlet, 2,
-              (releases_, arena_, index_, sources_, passed_, passed_at_, reserves_,
-               reserved_octets_, mtu_, packs_, blocked_, unfinished_),
-              (region_, loans_, offloads_, placer_, places_, rounds_waited_, waited_in_,
+    ULC_STATE(archive, Outlet, 3,
+              (completions_, ends_, releases_, arena_, index_, sources_, passed_, passed_at_,
+               reserves_, reserved_octets_, mtu_, packs_, blocked_, unfinished_),
+              (counters_, region_, loans_, offloads_, placer_, places_, rounds_waited_, waited_in_,
                delivered_part_, bad_release_));
     if (archive.exporting()) return;
     const auto known = [this](std::uint16_t index) { return index <= sources_.size(); };

@@ -18,8 +18,7 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
 [[gnu::noinline]] inline void retry_waiting(Core& core, Endpoint& endpoint) noexcept {
     endpoint.inlet.retry();
     if (core.quiet_until == 0) return;  // the next quiet begins with all looks
-    ULC_CHECK(endpoint.look < core.looks.size() &&
-              core.looks[endpoint.look].endpoint == &endpoint);
+    ULC_CHECK(endpoint.look < core.looks.size() && core.looks[endpoint.look].endpoint == &endpoint);
     core.looks[endpoint.look].next = endpoint.inlet.next();
 }
 
@@ -97,7 +96,7 @@ template <bool kInside>
         return nullptr;
     endpoint::Outlet& outlet = *endpoint.outlet;
     const endpoint::Claim claim =
-        outlet.claim<kInside>(frame.length, frame.has_tag(), frame.tag, true, endpoint.completions);
+        outlet.claim<kInside>(frame.length, frame.has_tag(), frame.tag, true);
     if (claim.out == nullptr) [[unlikely]]
         return nullptr;
     *verdict.heard = now;
@@ -105,8 +104,7 @@ template <bool kInside>
     const bool more = member.take_next(verdict.of, frame, now);
     const urtp::RxStream& rx = *verdict.of.rx;
     outlet.deliver_to(claim, rx.session->rank,
-                      {rx.id, frame.length, frame.payload, frame.tag, frame.has_tag()}, &segment,
-                      endpoint.completions, core.counters);
+                      {rx.id, frame.length, frame.payload, frame.tag, frame.has_tag()}, &segment);
     if (!claim.lends) net.port.pool.drop(&segment);
     if (more || verdict.sends_wait || endpoint.inlet.waits()) [[unlikely]]
         after_acknowledgement(core, endpoint);
@@ -125,8 +123,7 @@ template <bool kInside>
     if (!member.is_next(verdict.of, segment.frame, segment.length, frame) || frame.has_tag())
         return nullptr;
     const std::byte* payload = segment.tail != nullptr ? segment.tail : frame.payload;
-    if (!endpoint.outlet->take_part(rx.session->rank, {payload, frame.length}, core.counters))
-        return nullptr;
+    if (!endpoint.outlet->take_part(rx.session->rank, {payload, frame.length})) return nullptr;
     *verdict.heard = now;
     if (verdict.frames != nullptr) ++*verdict.frames;
     const bool more = member.take_next(verdict.of, frame, now);
@@ -149,8 +146,7 @@ template <bool kInside>
                                                                const Segment& segment) noexcept {
     if (segment.length < wire::kFrameOctetsMin || segment.tail != nullptr) return nullptr;
     const FrameVerdict& verdict = net.verdicts.place_of(segment.frame);
-    return core.holds(verdict) && verdict.of.head.matches(segment.frame) ? &verdict
-                                                                                 : nullptr;
+    return core.holds(verdict) && verdict.of.head.matches(segment.frame) ? &verdict : nullptr;
 }
 
 /// Counts received frames, of which `delivered` were short messages, and `parts` from the middle of

@@ -16,8 +16,8 @@ inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank)
     const Mac& here = from.net->port.info.mac;
     const urtp::Peer& peer = from.member->peer(peer_rank);
     Endpoint* to = core.find(peer.handle);
-    if (to == nullptr || to->net != from.net || to->job != from.job ||
-        !to->life().is_open() || to->member == nullptr || peer.mac != here)
+    if (to == nullptr || to->net != from.net || to->job != from.job || !to->life().is_open() ||
+        to->member == nullptr || peer.mac != here)
         return nullptr;
     const Rank rank = from.member->rank();
     const bool knows = to->member->rank() == peer_rank && rank < to->member->size() &&
@@ -31,8 +31,7 @@ inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank)
 [[gnu::noinline]] inline bool judge(Core& core, Endpoint& endpoint, StreamId stream,
                                     SendVerdict& out) {
     out.epoch = Verdicts::kNever;
-    if (!endpoint.life().is_open() || endpoint.member == nullptr ||
-        !endpoint.sends.passes_short())
+    if (!endpoint.life().is_open() || endpoint.member == nullptr || !endpoint.sends.passes_short())
         return false;
     urtp::Transport& member = *endpoint.member;
     out.to = nullptr;
@@ -66,15 +65,14 @@ template <bool kInside>
 [[gnu::noinline, gnu::hot]] inline bool pass(Core& core, Endpoint& from, const SendVerdict& verdict,
                                              const urtp::ShortMessage message, Nanos now) {
     Endpoint& to = *verdict.to;
-    const endpoint::Claim claim = to.outlet->claim<kInside>(message.octets, message.has_tag,
-                                                            message.tag, false, to.completions);
+    const endpoint::Claim claim =
+        to.outlet->claim<kInside>(message.octets, message.has_tag, message.tag, false);
     if (claim.out == nullptr) return false;
     if (!from.member->pass(verdict.of, *to.member, now)) {
         to.outlet->unclaim(claim);
         return false;
     }
-    to.outlet->deliver_to(claim, from.member->rank(), message, nullptr, to.completions,
-                          core.counters);
+    to.outlet->deliver_to(claim, from.member->rank(), message, nullptr);
     count_delivered(core, 1);
     after_short(core, to);
     core.counters.add(Counter::passed_messages);
@@ -145,15 +143,14 @@ template <bool kQueues>
     const BlockRecord record(head, from.region, from.member->short_octets_max());
     if (!record.is_valid()) return {};
     const Sent sent = send_message<kQueues>(core, from, record, now);
-    if (sent) answer_sent(core, from, record.cookie());
+    if (sent) from.outlet->end_send(record.cookie(), Err::kOk);
     return sent;
 }
 
 /// Leaves the endpoint's next record in the ring if it is a short message whose stream has no
 /// window, and those behind it too. False: the general steps decide.
 [[gnu::noinline]] inline bool wait_in_ring(Endpoint& endpoint, Nanos now) {
-    if (!endpoint.life().is_open() || endpoint.member == nullptr ||
-        !endpoint.sends.passes_short())
+    if (!endpoint.life().is_open() || endpoint.member == nullptr || !endpoint.sends.passes_short())
         return false;
     const ShortRecord head(endpoint.inlet.peek());
     if (!head.is_short() &&

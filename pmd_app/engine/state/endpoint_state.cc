@@ -37,12 +37,11 @@ void ErrorCount::fields(state::Archive& archive) {
 }
 
 void Endpoint::fields(state::Archive& archive) {
-    ULC_STATE(
-        archive, Endpoint, 6,
-        (inlet, timer, work_, notified, local_only, completions, sends_done, woken_at, world,
-         nodes, gone, groups, removing, per_node, medium, errors, source_note, reports_),
-        (life_, look, forgets, member, net, index, handle, interrupt, region, sends, outlet,
-         offloads, job, links, user, claimant, send_frames, receive_frames, reorder_wait));
+    ULC_STATE(archive, Endpoint, 6,
+              (inlet, timer, work_, notified, local_only, woken_at, world, nodes, gone, groups,
+               removing, per_node, medium, errors, source_note, reports_),
+              (life_, look, forgets, member, net, index, handle, interrupt, region, sends, outlet,
+               offloads, job, links, user, claimant, send_frames, receive_frames, reorder_wait));
     if (archive.exporting()) return;
     const std::size_t ranks = member == nullptr ? 0 : member->size();
     const bool counts = member == nullptr ||

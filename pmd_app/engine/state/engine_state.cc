@@ -173,9 +173,7 @@ private:
         endpoint.region =
             abi::Region(endpoint.life().has_memory() ? mapping.region : kNoRegion, mapping.layout);
         endpoint.inlet = endpoint::Inlet(endpoint.region.submission_consumer());
-        endpoint.completions = endpoint.region.completion_producer();
-        endpoint.sends_done = endpoint.region.send_done_producer();
-        endpoint.outlet = std::make_unique<endpoint::Outlet>(endpoint.region);
+        endpoint.outlet = std::make_unique<endpoint::Outlet>(endpoint.region, core_.counters);
         endpoint.interrupt = mapping.interrupt;
         return true;
     }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "abi/placement.h"
+#include "endpoint/outlet.h"
 #include "endpoint/short_record.h"
 #include "engine/tx.h"
 #include "tests/sim/cluster/ring_client.h"
@@ -245,7 +246,7 @@ private:
         return {.member = world.members[0].get(),
                 .pool = port_.pool,
                 .region = region_,
-                .done = done_,
+                .outlet = outlet_,
                 .counters = counters_,
                 .mtu = kMtu,
                 .gathers = &*transmitter_};
@@ -257,7 +258,7 @@ private:
     std::optional<engine::Transmitter> transmitter_;
     sim::RegionMemory memory_{{64, 64, 64U << 10, 64U << 10}};
     abi::Region region_{memory_.base(), memory_.layout(), abi::Reach::kProcess};
-    abi::SendDoneProducer done_ = region_.send_done_producer();
+    Outlet outlet_{region_, counters_};
     abi::SendDoneConsumer answers_ = region_.send_done_consumer();
     SendQueue queue_{64};
     std::string wanted_;
