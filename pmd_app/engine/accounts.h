@@ -27,7 +27,7 @@ class Archive;
 
 namespace ulc::engine {
 
-struct Endpoint;
+class Endpoint;
 
 /// A user of the machine, as the kernel says it.
 using UserId = std::uint32_t;

@@ -22,7 +22,7 @@ using abi::SubmitKind;
 
 bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     const abi::Block& block = record.body.block;
-    const std::byte* shared = endpoint.region.tx(block.offset, block.length);
+    const std::byte* shared = endpoint.region().tx(block.offset, block.length);
     if (shared == nullptr || block.length != sizeof(abi::JoinRequest)) return false;
     abi::JoinRequest request;
     std::memcpy(&request, shared, sizeof request);
@@ -38,8 +38,8 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     std::memcpy(join.nonce.octets.data(), request.nonce, sizeof request.nonce);
     join.rank = request.rank;
     join.size = request.size;
-    join.endpoint = endpoint.handle;
-    join.user = endpoint.user->uid;
+    join.endpoint = endpoint.handle();
+    join.user = endpoint.user().uid;
     join.profile =
         std::string_view(request.profile, strnlen(request.profile, sizeof request.profile));
     if (join.profile.empty()) join.profile = core.config.profile;
@@ -53,20 +53,20 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
         std::min<std::uint64_t>(request.timeout_ns, static_cast<std::uint64_t>(kNever / 4)));
     join.deadline = now + (wait == 0 ? core.config.join_timeout : wait);
     join.patience = static_cast<Nanos>(request.patience_ns);
-    join.medium = endpoint.net->port.info.half_duplex ? Medium::kHub : Medium::kSwitch;
+    join.medium = endpoint.net().port.info.half_duplex ? Medium::kHub : Medium::kSwitch;
     if (request.medium > 0 && request.medium <= kMediaSaid)
         join.medium = static_cast<Medium>(request.medium - 1);
-    if (!endpoint.net->jobs.forming(join))
-        join.begins_at = core.accounts.take_job(*endpoint.user, now, join.deadline);
+    if (!endpoint.net().jobs.forming(join))
+        join.begins_at = core.accounts.take_job(endpoint.user(), now, join.deadline);
     if (join.begins_at == kNever) {
         core.counters.add(Counter::refused_jobs);
         fail_job(endpoint, Err::kLimit,
                  "this user began too many jobs lately; wait, or raise --jobs-per-second");
         return true;
     }
-    const Result<JobId> result = endpoint.net->jobs.join(join, now);
+    const Result<JobId> result = endpoint.net().jobs.join(join, now);
     if (result.ok()) {
-        endpoint.job = result.value();
+        endpoint.membership().enter(result.value());
         return true;
     }
     const bool too_large = join.size > core.config.jobs.ranks_max;
@@ -84,10 +84,10 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
 
 void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     JobView job;
-    if (!endpoint.net->jobs.job(event.job, job)) return;
-    LocalGroup* world = endpoint.net->groups.join(job.world, job.world, &endpoint);
+    if (!endpoint.net().jobs.job(event.job, job)) return;
+    LocalGroup* world = endpoint.net().groups.join(job.world, job.world, &endpoint);
     if (world == nullptr) {  // two jobs under one world handle, or groups_max is reached
-        endpoint.net->jobs.leave(event.job, endpoint.handle, wire::LeaveReason::kDied, core.now);
+        endpoint.net().jobs.leave(event.job, endpoint.handle(), wire::LeaveReason::kDied, core.now);
         fail_job(endpoint, Err::kLimit, text_of(Err::kLimit));
         return;
     }
@@ -97,21 +97,18 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     config.world = job.world;
     config.profile = job.profile;
     config.mtu = job.mtu;
-    endpoint.job = event.job;
-    endpoint.world = job.world;
-    endpoint.groups.push_back(job.world);
-    endpoint.medium = job.medium;
-    if (job.has_bonds) expect_bonds(core, *endpoint.net);
-    endpoint.reorder_wait = endpoint.net->reorder_wait(job.roster, job.has_bonds);
+    endpoint.membership().enter(event.job);
+    const bool is_local = std::ranges::all_of(
+        job.roster, [&](const auto& peer) { return peer.mac == endpoint.net().port.info.mac; });
+    endpoint.membership().form(job, is_local);
+    if (job.has_bonds) expect_bonds(core, endpoint.net());
+    endpoint.membership().set_reorder_wait(endpoint.net().reorder_wait(job.roster, job.has_bonds));
     begin_transport(core, endpoint, config, job.roster);
-    endpoint.local_only = std::ranges::all_of(
-        job.roster, [&](const auto& peer) { return peer.mac == endpoint.net->port.info.mac; });
-    for (std::size_t rank = 0; rank < job.roster.size(); ++rank)
-        endpoint.nodes[rank] = endpoint.net->jobs.node_of(job.roster[rank].mac);
-    world->any_remote = !endpoint.local_only;
+    for (Rank rank = 0; rank < job.roster.size(); ++rank)
+        endpoint.membership().set_node(rank, endpoint.net().jobs.node_of(job.roster[rank].mac));
+    world->any_remote = !is_local;
     // Nothing of a local job is sent, so one that formed before its turn leaves that to the next.
-    if (endpoint.local_only && event.rank == 0 && job.begins_at > core.now)
-        core.accounts.give_job(job.user);
+    if (is_local && event.rank == 0 && job.begins_at > core.now) core.accounts.give_job(job.user);
     place_world(core, endpoint, *world);
     endpoint.report({.kind = CompletionKind::kJobFormed});
     endpoint.mark(Work::kSettle);
@@ -119,10 +116,11 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
 
 /// Ends the endpoint's relation with all ranks of a node: it held up a group of one of them.
 void on_excluded(Core& core, Endpoint& endpoint, const JobEvent& event, Nanos now) {
-    if (endpoint.member == nullptr || endpoint.job != event.job) return;
-    for (Rank rank = 0; rank < endpoint.member->size(); ++rank) {
-        const bool there = endpoint.member->peer(rank).mac == event.first;
-        if (!there || rank == endpoint.member->rank() || endpoint.gone[rank] != kHere) continue;
+    if (endpoint.member() == nullptr || endpoint.membership().job() != event.job) return;
+    for (Rank rank = 0; rank < endpoint.member()->size(); ++rank) {
+        const bool there = endpoint.member()->peer(rank).mac == event.first;
+        if (!there || rank == endpoint.member()->rank() || !endpoint.membership().is_here(rank))
+            continue;
         fault(endpoint, Err::kExcluded, rank, 1);
         peer_gone(core, endpoint, rank, kGoneDied, now);
     }
@@ -157,11 +155,11 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
         case JobEventKind::kPeerDied:
         case JobEventKind::kPeerExcluded:
             for (Endpoint* endpoint : core.active) {
-                if (endpoint->net != &net || endpoint->job != event.job) continue;
-                if (endpoint->member == nullptr) continue;
-                if (endpoint->member->rank() == event.rank) continue;
+                if (!endpoint->is_on(net) || endpoint->membership().job() != event.job) continue;
+                if (endpoint->member() == nullptr) continue;
+                if (endpoint->member()->rank() == event.rank) continue;
                 if (event.kind == JobEventKind::kPeerExcluded &&
-                    endpoint->gone[event.rank] == kHere)
+                    endpoint->membership().is_here(event.rank))
                     fault(*endpoint, Err::kExcluded, event.rank, 1);
                 peer_gone(core, *endpoint, event.rank,
                           event.kind == JobEventKind::kPeerLeft ? kGoneLeft : kGoneDied, now);
@@ -173,34 +171,34 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
 // ---------------------------------------------------------------- reports
 
 void describe_job(const Endpoint& endpoint, CompletionRecord& out) {
-    out.source = endpoint.member->rank();
-    out.stream = endpoint.world;
+    out.source = endpoint.member()->rank();
+    out.stream = endpoint.membership().world();
     out.body.block = {};
-    out.body.block.length = endpoint.member->size();
-    out.body.block.message_length = endpoint.per_node;
-    out.body.block.message_offset = static_cast<std::uint8_t>(endpoint.medium);
+    out.body.block.length = endpoint.member()->size();
+    out.body.block.message_length = endpoint.membership().per_node();
+    out.body.block.message_offset = static_cast<std::uint8_t>(endpoint.membership().medium());
 }
 
 /// Ends what the endpoint keeps of a peer whose messages were all delivered.
 void describe_end(Core& core, Endpoint& endpoint, Rank rank, CompletionRecord& out) {
-    endpoint.outlet->forget(rank);
-    if (endpoint.offloads != nullptr)
-        endpoint.offloads->peer_gone(rank, endpoint.gone[rank] == kGoneDied);
+    endpoint.outlet()->forget(rank);
+    if (endpoint.offloads() != nullptr)
+        endpoint.offloads()->peer_gone(rank, endpoint.membership().has_died(rank));
     endpoint.mark(Work::kSend);
-    const bool here = endpoint.member != nullptr &&
-                      endpoint.member->peer(rank).mac == endpoint.net->port.info.mac;
+    const bool here = endpoint.member() != nullptr &&
+                      endpoint.member()->peer(rank).mac == endpoint.net().port.info.mac;
     if (!here)
         out.tag = static_cast<std::uint64_t>(
-            endpoint.net->jobs.own_absence(endpoint.job, core.now) / kMillisecond);
+            endpoint.net().jobs.own_absence(endpoint.membership().job(), core.now) / kMillisecond);
 }
 
 Reports::Written write_report(Core& core, Endpoint& endpoint, const Report& report) {
     const bool is_end =
         report.kind == CompletionKind::kPeerLeft || report.kind == CompletionKind::kPeerDied;
     urtp::ReadyPacket packet;
-    if (is_end && endpoint.member != nullptr && endpoint.member->front(report.rank, packet))
+    if (is_end && endpoint.member() != nullptr && endpoint.member()->front(report.rank, packet))
         return Reports::Written::kWaits;  // until what it sent is delivered
-    CompletionRecord* out = endpoint.outlet->claim_report(report.kind);
+    CompletionRecord* out = endpoint.outlet()->claim_report(report.kind);
     if (out == nullptr) return Reports::Written::kFull;
     out->source = report.rank;
     out->status = static_cast<std::int16_t>(report.status);
@@ -211,11 +209,11 @@ Reports::Written write_report(Core& core, Endpoint& endpoint, const Report& repo
     } else if (report.kind == CompletionKind::kJobFormed) {
         describe_job(endpoint, *out);
     } else if (report.kind == CompletionKind::kJobFailed) {
-        put_text(endpoint.region.control().failure, endpoint.reports().failure());
+        put_text(endpoint.region().control().failure, endpoint.reports().failure());
     } else if (report.kind == CompletionKind::kLinksOpen) {
         describe_links(endpoint, *out);
     }
-    endpoint.outlet->publish_report();
+    endpoint.outlet()->publish_report();
     return Reports::Written::kDone;
 }
 
@@ -226,11 +224,11 @@ constexpr Nanos kLingerCut = 20 * kMillisecond;
 /// Returns what a member leaves behind that its peers have not acknowledged.
 Report loss_of(const Endpoint& endpoint) {
     Report report{.kind = CompletionKind::kLeft, .status = Err::kTimeout};
-    report.tag = endpoint.sends.waiting_bytes();
-    if (endpoint.member == nullptr) return report;
-    report.tag += endpoint.member->unacked_bytes();
-    std::vector<std::uint32_t> packets(endpoint.member->size());
-    endpoint.member->add_unacked(packets);
+    report.tag = endpoint.sends().waiting_bytes();
+    if (endpoint.member() == nullptr) return report;
+    report.tag += endpoint.member()->unacked_bytes();
+    std::vector<std::uint32_t> packets(endpoint.member()->size());
+    endpoint.member()->add_unacked(packets);
     const auto most = std::ranges::max_element(packets);
     if (most != packets.end() && *most > 0) report.rank = static_cast<Rank>(most - packets.begin());
     return report;
@@ -240,13 +238,13 @@ Report loss_of(const Endpoint& endpoint) {
 bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
     if (!endpoint.life().ends()) return false;
     const bool leaving = endpoint.life().is_leaving();
-    const bool records = endpoint.life().has_memory() && !endpoint.inlet.empty();
-    if (!leaving && !records && endpoint.sends.end_unfinished() &&
+    const bool records = endpoint.life().has_memory() && !endpoint.inlet().empty();
+    if (!leaving && !records && endpoint.sends().end_unfinished() &&
         endpoint.life().reason() == wire::LeaveReason::kDied)
         endpoint.life().hurry(now + kLingerCut);
-    const bool quiet = !records && endpoint.sends.empty() &&
-                       (endpoint.offloads == nullptr || endpoint.offloads->empty()) &&
-                       (endpoint.member == nullptr || endpoint.member->drained());
+    const bool quiet = !records && endpoint.sends().empty() &&
+                       (endpoint.offloads() == nullptr || endpoint.offloads()->empty()) &&
+                       (endpoint.member() == nullptr || endpoint.member()->drained());
     if (!quiet && now < endpoint.life().until()) return false;
     const bool loses = leaving && !quiet;
     const Report left = loses ? loss_of(endpoint) : Report{.kind = CompletionKind::kLeft};
@@ -259,13 +257,13 @@ bool end_when_drained(Core& core, Endpoint& endpoint, Nanos now) {
 }  // namespace
 
 void fail_job(Endpoint& endpoint, Err error, std::string_view text) {
-    endpoint.job = kNoJob;
+    endpoint.membership().leave();
     endpoint.report_failure(error, text);
 }
 
 bool write_reports(Core& core, Endpoint& endpoint, Reports::Stage last) {
     bool links = false;
-    const bool moved = endpoint.write_reports(last, [&](const Report& report) {
+    const bool moved = endpoint.reports().write(last, [&](const Report& report) {
         const Reports::Written written = write_report(core, endpoint, report);
         links |= written == Reports::Written::kDone &&
                  Reports::stage_of(report.kind) == Reports::Stage::kLinks;
@@ -277,11 +275,11 @@ bool write_reports(Core& core, Endpoint& endpoint, Reports::Stage last) {
 
 void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
                      std::span<const urtp::Peer> roster) {
-    config.mac = endpoint.net->port.info.mac;
-    config.mtu = std::min(config.mtu, endpoint.net->port.info.mtu);
-    config.mtu_taken = endpoint.net->port.info.mtu;
+    config.mac = endpoint.net().port.info.mac;
+    config.mtu = std::min(config.mtu, endpoint.net().port.info.mtu);
+    config.mtu_taken = endpoint.net().port.info.mtu;
     // A link outlives a path that narrows, and UDP follows it.
-    const bool ends = config.rank != kNoRank && !endpoint.net->port.info.follows_paths;
+    const bool ends = config.rank != kNoRank && !endpoint.net().port.info.follows_paths;
     config.mtu_sure = ends ? wire::kMtuMin : config.mtu;
     config.ether_type = core.config.ether_type;
     config.crc = core.config.crc;
@@ -289,27 +287,18 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
     config.node_context = &endpoint;
     config.node_silent = [](const void* context, Rank rank, Nanos now) {
         const auto& own = *static_cast<const Endpoint*>(context);
-        const bool here = own.member->peer(rank).mac == own.net->port.info.mac;  // we would know
-        return !here && own.net->jobs.is_silent(own.job, own.nodes[rank], now);
+        const bool here = own.member()->peer(rank).mac == own.net().port.info.mac;  // we would know
+        return !here && own.net().jobs.is_silent(own.membership().job(),
+                                                 own.membership().node_of(rank), now);
     };
-    User::OnNet& on_net = endpoint.user->on_net(endpoint.net->index);
-    config.send_frames = &endpoint.send_frames.emplace(endpoint.net->send_frames, on_net.send);
-    config.receive_frames =
-        &endpoint.receive_frames.emplace(endpoint.net->receive_frames, on_net.receive);
     config.params = core.config.params;
-    config.params.reorder_wait = std::max(config.params.reorder_wait, endpoint.reorder_wait);
-    config.params.fit_wire(endpoint.net->port.info.link_bits_per_second,
-                           endpoint.net->port.info.half_duplex);
-    config.departures = &endpoint.net->departures;
-    config.arrivals = &endpoint.net->arrivals;
-    endpoint.member =
-        std::make_unique<urtp::Transport>(config, roster, endpoint.net->port.pool, core.counters);
-    endpoint.forgets = endpoint.member->forgets();
-    const auto ranks = static_cast<std::uint16_t>(roster.size());
-    endpoint.sends.begin_job(ranks);
-    endpoint.outlet->begin_job(ranks, endpoint.net->port.info.mtu, endpoint.member->packs());
-    endpoint.gone.assign(ranks, kHere);
-    endpoint.nodes.assign(ranks, kNoNode);
+    config.params.reorder_wait =
+        std::max(config.params.reorder_wait, endpoint.membership().reorder_wait());
+    config.params.fit_wire(endpoint.net().port.info.link_bits_per_second,
+                           endpoint.net().port.info.half_duplex);
+    config.departures = &endpoint.net().departures;
+    config.arrivals = &endpoint.net().arrivals;
+    endpoint.begin_member(config, roster, core.counters);
 }
 
 namespace {
@@ -320,7 +309,7 @@ bool on_hold(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     if (record.flags != abi::kSubmitInline || octets > abi::kInlineOctetsMax || octets % 2 != 0 ||
         record.stream > abi::kHoldExcludes || record.tag == 0)
         return false;
-    if (endpoint.member == nullptr) {
+    if (endpoint.member() == nullptr) {
         bad_record(core, endpoint);
         return true;
     }
@@ -328,14 +317,14 @@ bool on_hold(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     rules.limit =
         static_cast<Nanos>(std::min<std::uint64_t>(record.tag, static_cast<std::uint64_t>(kNever)));
     rules.excludes = record.stream == abi::kHoldExcludes;
-    rules.keeps.resize(endpoint.member->size());
+    rules.keeps.resize(endpoint.member()->size());
     for (std::size_t at = 0; at < octets; at += sizeof(Rank)) {
         Rank rank = kNoRank;
         std::memcpy(&rank, record.body.inline_octets + at, sizeof rank);
         if (rank >= rules.keeps.size()) return false;
         rules.keeps[rank] = true;
     }
-    endpoint.member->set_hold(std::move(rules));
+    endpoint.member()->set_hold(std::move(rules));
     return true;
 }
 
@@ -362,7 +351,7 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
                 return true;
             }
             endpoint.life().leave(now + core.config.linger_max);
-            if (endpoint.offloads != nullptr) endpoint.offloads->cancel_all();
+            if (endpoint.offloads() != nullptr) endpoint.offloads()->cancel_all();
             endpoint.mark(Work::kControl);
             return true;
         case SubmitKind::kSend:
@@ -377,14 +366,14 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
 
 void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos now) {
     (void)core;
-    if (rank >= endpoint.gone.size() || endpoint.gone[rank] != kHere) return;
-    endpoint.gone[rank] = how;
+    if (!endpoint.membership().is_here(rank)) return;
+    endpoint.membership().set_gone(rank, how);
     endpoint.report(
         {.kind = how == kGoneLeft ? CompletionKind::kPeerLeft : CompletionKind::kPeerDied,
          .rank = rank});
-    endpoint.sends.peer_gone(rank, endpoint.net->port.pool);
-    endpoint.outlet->set_intake(rank, abi::Intake::kAll);
-    endpoint.member->peer_gone(
+    endpoint.sends().peer_gone(rank, endpoint.net().port.pool);
+    endpoint.outlet()->set_intake(rank, abi::Intake::kAll);
+    endpoint.member()->peer_gone(
         rank, how == kGoneLeft ? urtp::EventKind::kPeerLeft : urtp::EventKind::kPeerDied, now);
     endpoint.mark(Work::kDeliver | Work::kSend | Work::kTransmit | Work::kSettle);
 }
@@ -397,37 +386,34 @@ void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, Grou
                      .tag = packets});
 }
 
-void drop_offloads(Endpoint& endpoint) noexcept {
-    if (endpoint.outlet != nullptr) endpoint.outlet->set_offloads(nullptr);
-    endpoint.offloads.reset();
-}
-
 void leave_job(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now) {
-    drop_offloads(endpoint);
-    endpoint.net->transmitter.pull_tails();
-    endpoint.sends.abort(endpoint.net->port.pool);
+    endpoint.drop_offloads();
+    endpoint.net().transmitter.pull_tails();
+    endpoint.sends().abort(endpoint.net().port.pool);
     leave_groups(core, endpoint);
-    endpoint.drop_reports_for_leave();
+    endpoint.reports().drop_for_leave();
     endpoint.end_member();
-    endpoint.timer = kNever;
-    if (endpoint.links != nullptr) endpoint.net->jobs.links().close(endpoint.handle, reason, now);
-    endpoint.links.reset();
-    if (endpoint.job == kNoJob) return;
-    endpoint.net->jobs.leave(endpoint.job, endpoint.handle, reason, now);
-    endpoint.job = kNoJob;
+    endpoint.set_timer(kNever);
+    if (endpoint.links() != nullptr)
+        endpoint.net().jobs.links().close(endpoint.handle(), reason, now);
+    endpoint.end_links();
+    if (!endpoint.membership().has_job()) return;
+    endpoint.net().jobs.leave(endpoint.membership().job(), endpoint.handle(), reason, now);
+    endpoint.membership().leave();
 }
 
 bool control(Core& core, Endpoint& endpoint, Nanos now) {
     core.end_verdicts();
     bool moved = remove_groups(core, endpoint);
-    if (endpoint.links != nullptr && endpoint.member != nullptr)
+    if (endpoint.links() != nullptr && endpoint.member() != nullptr)
         moved |= control_links(core, endpoint, now);
     moved |= end_when_drained(core, endpoint, now);
     if (endpoint.life().has_memory() && endpoint.life().has_client()) {
         moved |= write_reports(core, endpoint, Reports::Stage::kLeft);
     }
-    const bool more = !endpoint.reports().empty() || !endpoint.removing.empty() ||
-                      endpoint.life().ends() || (endpoint.links != nullptr && links_wait(endpoint));
+    const bool more = !endpoint.reports().empty() || endpoint.membership().removes_groups() ||
+                      endpoint.life().ends() ||
+                      (endpoint.links() != nullptr && links_wait(endpoint));
     if (!more) endpoint.unmark(Work::kControl);
     return moved;
 }

@@ -18,19 +18,12 @@
 
 #include "abi/region.h"
 #include "base/counters.h"
-#include "endpoint/inlet.h"
-#include "endpoint/lifetime.h"
-#include "endpoint/offload.h"
-#include "endpoint/outlet.h"
-#include "endpoint/reports.h"
-#include "endpoint/send_queue.h"
-#include "endpoint/work.h"
 #include "engine/accounts.h"
 #include "engine/config.h"
+#include "engine/endpoint.h"
 #include "engine/fast/verdicts.h"
-#include "engine/group_table.h"
-#include "engine/links.h"
-#include "engine/multicast_filter.h"
+#include "engine/groups/group_table.h"
+#include "engine/groups/multicast_filter.h"
 #include "engine/tx.h"
 #include "jobs/jobs.h"
 #include "port/bond_port.h"
@@ -45,140 +38,15 @@ namespace ulc::state {
 class Archive;
 }  // namespace ulc::state
 
-namespace ulc::endpoint {
-struct Breaker;  // tests/unit/engine/invariants_test.cc
-}  // namespace ulc::endpoint
-
 namespace ulc::engine {
 
-using endpoint::Report;
-using endpoint::Reports;
-using endpoint::Work;
 using jobs::AddressChange, jobs::JobEvent, jobs::JobEventKind, jobs::JobId, jobs::Jobs,
     jobs::JobView, jobs::JoinRequest, jobs::kNoJob, jobs::kNoNode, jobs::LinkEnd, jobs::LinkEvent,
     jobs::LinkEventKind, jobs::Links, jobs::NodeIndex;
 
-struct Net;
-
 /// Maximum of frames that a round takes from a port.
 inline constexpr std::uint16_t kRxBurst = 32;
 static_assert(kRxBurst <= kTapBurstMax);
-
-/// One client. An idle round reads the first cache lines.
-struct Endpoint {
-    // --- read in every round
-    endpoint::Inlet inlet;
-    Nanos timer = kNever;
-
-private:
-    std::uint8_t work_ = 0;
-    endpoint::Lifetime life_;
-
-public:
-    bool notified = false;  ///< its client may sleep or compute: the state is checked
-    bool local_only =
-        true;              ///< every rank of the job is on this node: the NIC ring does not matter
-    bool forgets = false;  ///< a transmission frees space in the member's window (profile detect)
-    std::unique_ptr<urtp::Transport> member;  ///< set once the job formed
-    Net* net;
-
-    std::uint32_t look = 0;      ///< into Core::looks, in quiet
-    std::uint32_t woken_at = 0;  ///< given() when its client's sleep was last checked
-    std::uint32_t index = 0;
-    EndpointId handle = 0;
-    Interrupt interrupt;  ///< upcall of its client; none: not requested, or the client is gone
-    abi::Region region;
-    std::uint32_t source_note = 0;  ///< the last abi::SourceNote of its client that was obeyed
-    endpoint::SendQueue sends;
-    std::unique_ptr<endpoint::Outlet> outlet;
-    std::unique_ptr<endpoint::Offloads> offloads;  ///< from its first schedule on
-
-    // --- control
-    JobId job = kNoJob;
-    Nanos reorder_wait = 0;  ///< as its transport has it: by the links of nodes when it began
-    std::unique_ptr<EndpointLinks> links;  ///< while it is open for links
-    GroupHandle world = 0;
-    std::vector<NodeIndex> nodes;    ///< by rank, for liveness
-    std::vector<std::uint8_t> gone;  ///< by rank: GoneState
-    std::vector<GroupHandle> groups;
-    std::vector<GroupHandle> removing;  ///< kRemoveGroup waits for their streams to drain
-    std::uint16_t per_node = 1;         ///< maximum of ranks of the job on one node
-    Medium medium = Medium::kSwitch;
-
-    // --- what it is charged for
-    ErrorCount errors;  ///< bad records and schedules
-    User* user;
-    Claimant claimant;                            ///< the charge of reserve()
-    std::optional<urtp::FrameShare> send_frames;  ///< while there is a member, which counts here
-    std::optional<urtp::FrameShare> receive_frames;
-
-    Endpoint(Net& its_net, User& its_user, std::uint32_t pending_sends)
-        : net(&its_net), sends(pending_sends), user(&its_user) {}
-    ~Endpoint() { end_member(); }
-    Endpoint(const Endpoint&) = delete;
-    Endpoint& operator=(const Endpoint&) = delete;
-
-    [[nodiscard]] endpoint::Lifetime& life() noexcept { return life_; }
-    [[nodiscard]] const endpoint::Lifetime& life() const noexcept { return life_; }
-
-    /// Marks work for this round, or the next one if its step is over.
-    void mark(Work work) noexcept {
-        work_ |= bits(work);
-        if ((bits(work) & bits(Work::kSend)) != 0) inlet.retry();
-    }
-    /// Removes a mark. The step that does the work calls it first, so that it may mark more.
-    void unmark(Work work) noexcept { work_ &= static_cast<std::uint8_t>(~bits(work)); }
-    [[nodiscard]] bool has(Work any) const noexcept { return (work_ & bits(any)) != 0; }
-    [[nodiscard]] bool has_work() const noexcept { return work_ != 0; }
-
-    /// Queues what its client is to hear, and marks the work.
-    void report(const Report& what) {
-        reports_.add(what);
-        mark(Work::kControl);
-    }
-    /// Reports that the client gets no job, or no links, or that they have ended.
-    void report_failure(Err error, std::string_view text) {
-        reports_.add_failure(error, text);
-        mark(Work::kControl);
-    }
-    [[nodiscard]] const Reports& reports() const noexcept { return reports_; }
-    /// Reports::write().
-    template <typename Write>
-    bool write_reports(Reports::Stage last, Write write) {
-        return reports_.write(last, write);
-    }
-    /// Drops the report of the end of a peer that its client does not know.
-    void drop_end_of(Rank rank) noexcept { reports_.drop_end_of(rank); }
-    void drop_reports_for_leave() noexcept { reports_.drop_for_leave(); }
-    /// Fails the process if an invariant of an admitted endpoint is broken between two rounds.
-    void check_invariants() const;
-
-    /// Writes or reads what stands in no other place, once `member` and `region` are there.
-    void fields(state::Archive& archive);
-    /// Returns the number of completions and of ends of sends that its client was given, free
-    /// running.
-    [[nodiscard]] std::uint32_t given() const noexcept {
-        return outlet == nullptr ? 0 : outlet->given();
-    }
-    /// True if it belongs to a job, or is open for links.
-    [[nodiscard]] bool in_use() const noexcept { return job != kNoJob || links != nullptr; }
-    void end_member() noexcept {
-        member.reset();
-        send_frames.reset();
-        receive_frames.reset();
-        inlet.retry();
-    }
-
-private:
-    friend struct endpoint::Breaker;
-
-    static constexpr std::uint8_t bits(Work work) noexcept {
-        return static_cast<std::uint8_t>(work);
-    }
-    Reports reports_;
-};
-
-enum GoneState : std::uint8_t { kHere = 0, kGoneLeft = 1, kGoneDied = 2 };
 
 /// Frames that an interface refuses while its MTU is below the port's (interface.cc).
 struct Refusals {
@@ -296,19 +164,20 @@ struct Core {
         const std::uint32_t index = handle & kHandleIndexMask;
         if (index >= table.size()) return nullptr;
         Endpoint* endpoint = table[index].get();
-        return endpoint != nullptr && endpoint->handle == handle ? endpoint : nullptr;
+        return endpoint != nullptr && endpoint->handle() == handle ? endpoint : nullptr;
     }
     [[nodiscard]] endpoint::SendContext send_context(Endpoint& e) noexcept {
-        return {.member = e.member.get(),
-                .pool = e.net->port.pool,
-                .region = e.region,
-                .outlet = *e.outlet,
-                .counters = counters,
-                .mtu = e.member != nullptr ? e.member->mtu() : e.net->port.info.mtu,
-                .client_gone = e.life().is_lingering(),
-                .gathers = e.net->port.info.gathers && !config.crc ? &e.net->transmitter : nullptr,
-                .offloads = e.offloads.get(),
-                .frames = e.send_frames ? &*e.send_frames : nullptr};
+        return {
+            .member = e.member(),
+            .pool = e.net().port.pool,
+            .region = e.region(),
+            .outlet = *e.outlet(),
+            .counters = counters,
+            .mtu = e.member() != nullptr ? e.member()->mtu() : e.net().port.info.mtu,
+            .client_gone = e.life().is_lingering(),
+            .gathers = e.net().port.info.gathers && !config.crc ? &e.net().transmitter : nullptr,
+            .offloads = e.offloads(),
+            .frames = e.send_frames()};
     }
 
 private:
@@ -361,8 +230,8 @@ void check_verdicts(const Core& core);
 bool receive_landing(Core& core, Net& net, Nanos now);
 /// Notes that the answer whether the endpoint's messages may land has changed, or may have.
 inline void update_landing(Endpoint& endpoint) noexcept {
-    Endpoint*& landing = endpoint.net->landing;
-    if (endpoint.outlet->placing()) {
+    Endpoint*& landing = endpoint.net().landing;
+    if (endpoint.outlet()->placing()) {
         landing = &endpoint;
     } else if (landing == &endpoint) {
         landing = nullptr;
@@ -392,7 +261,7 @@ void remove(Core& core, Endpoint& endpoint);
 /// Counts a record that the client should not have written.
 inline void bad_record(Core& core, Endpoint& endpoint) noexcept {
     core.counters.add(Counter::client_bad_record);
-    endpoint.errors.note();
+    endpoint.errors().note();
 }
 /// Takes submission records: sends, control. Returns true if it took some.
 bool drain(Core& core, Endpoint& endpoint, Nanos now);
@@ -424,8 +293,6 @@ void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig confi
                      std::span<const urtp::Peer> roster);
 /// Ends the endpoint's membership of its job, or its links, and notifies its peers.
 void leave_job(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now);
-/// Drops its schedules without a report.
-void drop_offloads(Endpoint& endpoint) noexcept;
 
 // --- engine.cc
 /// Prepares the port for nodes with several links.

@@ -15,26 +15,27 @@ constexpr std::size_t kPrefetchAhead = 2;
 /// The sender of a frame under a slot that is not its own has a link that is not here.
 [[gnu::noinline]] void hint_at(Net& net, const Endpoint& endpoint, const wire::FrameView& view,
                                Nanos now) {
-    net.jobs.links().unknown_slot(endpoint.handle, view.rank, view.source, now);
+    net.jobs.links().unknown_slot(endpoint.handle(), view.rank, view.source, now);
 }
 
 /// True: a peer that is known acknowledged, no more.
 bool to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& view,
                Segment* segment, bool from_wire, Nanos now) {
-    if (endpoint.member == nullptr) {
+    if (endpoint.member() == nullptr) {
         core.counters.add(Counter::drop_not_formed);
         net.port.pool.drop(segment);
         return false;
     }
-    urtp::Transport& member = *endpoint.member;
+    urtp::Transport& member = *endpoint.member();
     bool known = false;
     // A rank is alive if its node sends for it; the member drops frames from elsewhere.
-    if (from_wire && view.rank < endpoint.nodes.size() &&
+    if (from_wire && view.rank < endpoint.membership().ranks() &&
         member.peer(view.rank).mac == view.source) {
-        net.jobs.heard(endpoint.nodes[view.rank], now);
-        known = endpoint.gone[view.rank] == kHere && member.find_session(view.rank) != nullptr;
-        if (endpoint.gone[view.rank] != kHere) [[unlikely]] {
-            net.jobs.held_for_gone(endpoint.job, view.rank, now);
+        net.jobs.heard(endpoint.membership().node_of(view.rank), now);
+        known =
+            endpoint.membership().is_here(view.rank) && member.find_session(view.rank) != nullptr;
+        if (!endpoint.membership().is_here(view.rank)) [[unlikely]] {
+            net.jobs.held_for_gone(endpoint.membership().job(), view.rank, now);
             if (member.for_links()) hint_at(net, endpoint, view, now);
         }
     } else if (from_wire && member.for_links()) [[unlikely]] {
@@ -46,8 +47,8 @@ bool to_member(Core& core, Net& net, Endpoint& endpoint, const wire::FrameView& 
         return true;
     }
     endpoint.mark(Work::kDeliver | Work::kSettle);
-    if (!endpoint.sends.empty()) endpoint.mark(Work::kSend);
-    endpoint.inlet.retry();
+    if (!endpoint.sends().empty()) endpoint.mark(Work::kSend);
+    endpoint.inlet().retry();
     return false;
 }
 
@@ -121,7 +122,7 @@ Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment*
         return nullptr;
     }
     Endpoint* endpoint = core.find(view.handle);
-    const bool known = endpoint != nullptr && endpoint->net == &net;
+    const bool known = endpoint != nullptr && endpoint->is_on(net);
     if (!known || !endpoint->life().takes_frames()) {
         core.counters.add(Counter::drop_unknown_handle);
         if (from == nullptr && view.destination == net.port.info.mac)

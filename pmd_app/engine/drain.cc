@@ -26,9 +26,9 @@ using abi::SubmitKind;
 
 // Returns whether the stream of a send may be used at this time.
 Err stream_error(const Endpoint& endpoint, const SubmissionRecord& record) noexcept {
-    if (endpoint.member == nullptr) return Err::kNotFormed;
+    if (endpoint.member() == nullptr) return Err::kNotFormed;
     if (endpoint.life().is_leaving()) return Err::kClosed;
-    const urtp::Transport& member = *endpoint.member;
+    const urtp::Transport& member = *endpoint.member();
     if (!is_group(record.stream)) return record.stream < member.size() ? Err::kOk : Err::kInvalid;
     const std::size_t size = member.members(record.stream).size();
     if (size == 0) return Err::kInvalid;
@@ -40,7 +40,7 @@ Err stream_error(const Endpoint& endpoint, const SubmissionRecord& record) noexc
 }
 
 bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
-    switch (endpoint.sends.accept(endpoint.region, stream_error(endpoint, record))) {
+    switch (endpoint.sends().accept(endpoint.region(), stream_error(endpoint, record))) {
         case endpoint::SendQueue::Verdict::kOk:
             return true;
         case endpoint::SendQueue::Verdict::kFailed:
@@ -54,45 +54,44 @@ bool on_send(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
 
 /// Sends the message of the next record, if it is short and waits for no other.
 bool sent_at_once(Core& core, Endpoint& endpoint, Nanos now) {
-    const Sent sent = send_short<true>(core, endpoint, ShortRecord(endpoint.inlet.peek()), now);
+    const Sent sent = send_short<true>(core, endpoint, ShortRecord(endpoint.inlet().peek()), now);
     if (!sent) return false;
     if (sent.to != nullptr) sent.to->mark(Work::kSettle);
     if (sent.queued) endpoint.mark(Work::kTransmit | Work::kSettle);
-    endpoint.inlet.pop();
+    endpoint.inlet().pop();
     core.counters.add(Counter::submissions);
     core.counters.add(Counter::messages_sent);
     return true;
 }
 
 void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
-    if (endpoint.member == nullptr || record.stream >= endpoint.member->size()) {
+    if (endpoint.member() == nullptr || record.stream >= endpoint.member()->size()) {
         bad_record(core, endpoint);
         return;
     }
-    if (endpoint.member->expect(static_cast<Rank>(record.stream), now))
+    if (endpoint.member()->expect(static_cast<Rank>(record.stream), now))
         endpoint.mark(Work::kDeliver);
     endpoint.mark(Work::kTransmit | Work::kSettle);
 }
 
 // Returns false if corrupt. A slot of the completion ring is free.
 [[gnu::noinline]] bool on_offload(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
-    if (endpoint.offloads == nullptr) {
-        endpoint.offloads = std::make_unique<endpoint::Offloads>(
-            core.config.offloads_max, core.config.offload_steps_max, core.counters);
-        endpoint.outlet->set_offloads(endpoint.offloads.get());
-    }
-    endpoint::Offloads& offloads = *endpoint.offloads;
-    const urtp::Transport* member = endpoint.life().is_open() ? endpoint.member.get() : nullptr;
-    const Err error = offloads.take(record, {endpoint.region, member, *endpoint.outlet});
+    endpoint::Offloads& offloads =
+        endpoint.offloads() != nullptr
+            ? *endpoint.offloads()
+            : endpoint.begin_offloads(core.config.offloads_max, core.config.offload_steps_max,
+                                      core.counters);
+    const urtp::Transport* member = endpoint.life().is_open() ? endpoint.member() : nullptr;
+    const Err error = offloads.take(record, {endpoint.region(), member, *endpoint.outlet()});
     if (error == Err::kCorrupt) return false;
     if (error != Err::kOk) {
-        if (error == Err::kInvalid) endpoint.errors.note();
-        ULC_CHECK(endpoint::Offloads::answer(*endpoint.outlet, record.cookie, error));
+        if (error == Err::kInvalid) endpoint.errors().note();
+        ULC_CHECK(endpoint::Offloads::answer(*endpoint.outlet(), record.cookie, error));
         return true;
     }
-    for (Rank rank = 0; rank < endpoint.member->size(); ++rank) {
-        if (endpoint.gone[rank] != kHere && !endpoint.reports().has_end_of(rank))
-            offloads.peer_gone(rank, endpoint.gone[rank] == kGoneDied);
+    for (Rank rank = 0; rank < endpoint.member()->size(); ++rank) {
+        if (!endpoint.membership().is_here(rank) && !endpoint.reports().has_end_of(rank))
+            offloads.peer_gone(rank, endpoint.membership().has_died(rank));
     }
     return true;
 }
@@ -111,7 +110,7 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         case SubmitKind::kNear:
             return endpoint.life().is_lingering() || near_record(core, endpoint, record);
         case SubmitKind::kCancelOffload:
-            if (endpoint.offloads != nullptr) endpoint.offloads->cancel(record.cookie);
+            if (endpoint.offloads() != nullptr) endpoint.offloads()->cancel(record.cookie);
             return true;
         case SubmitKind::kJoinJob:
         case SubmitKind::kAddGroup:
@@ -131,17 +130,17 @@ bool on_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
 
 /// True if a record may be answered at once.
 bool may_answer(Endpoint& endpoint) noexcept {
-    return endpoint.life().is_lingering() || endpoint.outlet->completions().room() != 0;
+    return endpoint.life().is_lingering() || endpoint.outlet()->completions().room() != 0;
 }
 
 /// Returns whether the next record, which has come, is a send: that needs no completion.
 bool next_is_send(const Endpoint& endpoint) noexcept {
-    return ShortRecord(endpoint.inlet.peek()).is_send();
+    return ShortRecord(endpoint.inlet().peek()).is_send();
 }
 
 /// Closes an endpoint with too many errors in a second.
 [[gnu::noinline]] void judge_errors(Core& core, Endpoint& endpoint, Nanos now) {
-    if (!endpoint.errors.is_over(core.config.accounts.errors_per_second, now)) return;
+    if (!endpoint.errors().is_over(core.config.accounts.errors_per_second, now)) return;
     core.counters.add(Counter::clients_over_errors);
     close_corrupt(core, endpoint, now);
 }
@@ -149,9 +148,9 @@ bool next_is_send(const Endpoint& endpoint) noexcept {
 }  // namespace
 
 bool may_take(Endpoint& endpoint) noexcept {
-    if (!endpoint.life().has_memory() || !endpoint.inlet.ready()) return false;
-    if (endpoint.sends.slot() == nullptr) return false;
-    return may_answer(endpoint) || endpoint.outlet->completions().corrupt() ||
+    if (!endpoint.life().has_memory() || !endpoint.inlet().ready()) return false;
+    if (endpoint.sends().slot() == nullptr) return false;
+    return may_answer(endpoint) || endpoint.outlet()->completions().corrupt() ||
            next_is_send(endpoint);
 }
 
@@ -160,15 +159,15 @@ bool may_take(Endpoint& endpoint) noexcept {
     core.end_verdicts();
     for (std::uint32_t n = 0; endpoint.life().has_memory() && n < core.config.records_per_round;
          ++n) {
-        if (n > 0 && !endpoint.inlet.ready()) break;
+        if (n > 0 && !endpoint.inlet().ready()) break;
         const bool answers = may_answer(endpoint);
-        if (!answers && endpoint.outlet->completions().corrupt()) {
+        if (!answers && endpoint.outlet()->completions().corrupt()) {
             core.counters.add(Counter::client_bad_cursor);
             close_corrupt(core, endpoint, now);
             return true;
         }
-        if (!endpoint.inlet.ready()) break;
-        if (endpoint.inlet.waits() && endpoint.inlet.wait_on()) break;
+        if (!endpoint.inlet().ready()) break;
+        if (endpoint.inlet().waits() && endpoint.inlet().wait_on()) break;
         if (sent_at_once(core, endpoint, now)) {
             moved = true;
             continue;
@@ -177,9 +176,9 @@ bool may_take(Endpoint& endpoint) noexcept {
             endpoint.mark(Work::kSettle);  // the refusal may have armed a timer
             break;
         }
-        SubmissionRecord* slot = endpoint.sends.slot();
+        SubmissionRecord* slot = endpoint.sends().slot();
         if (slot == nullptr || (!answers && !next_is_send(endpoint))) break;
-        endpoint.inlet.take(*slot);
+        endpoint.inlet().take(*slot);
         core.counters.add(Counter::submissions);
         moved = true;
         core.end_verdicts();
@@ -190,9 +189,9 @@ bool may_take(Endpoint& endpoint) noexcept {
             return true;
         }
     }
-    if (moved && (!endpoint.sends.empty() || endpoint.offloads != nullptr))
+    if (moved && (!endpoint.sends().empty() || endpoint.offloads() != nullptr))
         endpoint.mark(Work::kSend);
-    if (endpoint.errors.has_noted()) [[unlikely]]
+    if (endpoint.errors().has_noted()) [[unlikely]]
         judge_errors(core, endpoint, now);
     return moved;
 }

@@ -37,15 +37,15 @@ jobs::JobsConfig jobs_config(const EngineConfig& config, const Port& port, seal:
 
 // When the endpoint wants its next round.
 Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
-    Nanos deadline = endpoint.timer;
-    const bool waits_for_client = endpoint.outlet != nullptr && endpoint.outlet->blocked();
+    Nanos deadline = endpoint.timer();
+    const bool waits_for_client = endpoint.outlet() != nullptr && endpoint.outlet()->blocked();
     if (endpoint.has(Work::kDeliver) && !waits_for_client) return 0;
     if (endpoint.has(Work::kSend | Work::kTransmit | Work::kSettle)) return 0;
-    const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
+    const bool offload_waits = endpoint.offloads() != nullptr && endpoint.offloads()->retry();
     // No doorbell announces a free slot of the completion ring.
     const bool records_wait =
-        endpoint.life().has_memory() && (endpoint.inlet.ready() || endpoint.inlet.is_full());
-    if (waits_for_client || records_wait || endpoint.sends.retry() || offload_waits ||
+        endpoint.life().has_memory() && (endpoint.inlet().ready() || endpoint.inlet().is_full());
+    if (waits_for_client || records_wait || endpoint.sends().retry() || offload_waits ||
         endpoint.has(Work::kControl))
         deadline = std::min(deadline, now + kClientPatience);
     return deadline;
@@ -169,7 +169,7 @@ Core::~Core() {
     for (auto& net : nets)
         net->transmitter.drop_all();
     for (auto& endpoint : table) {
-        if (endpoint != nullptr) endpoint->sends.abort(endpoint->net->port.pool);
+        if (endpoint != nullptr) endpoint->sends().abort(endpoint->net().port.pool);
     }
 }
 
@@ -198,13 +198,9 @@ Result<EndpointId> Engine::reserve(std::uint32_t net, const Claimant& claimant, 
         std::uint32_t& generation = core_->generations[index];
         generation = (generation + 1) & kGenerationMask;
         if (generation == 0) generation = 1;  // handle 0 names none
-        auto endpoint =
-            std::make_unique<Endpoint>(*core_->nets[net], *user, core_->config.pending_sends);
-        endpoint->claimant = claimant;
-        endpoint->index = index;
-        endpoint->handle = generation << kHandleIndexBits | index;
-        const EndpointId id = endpoint->handle;
-        core_->table[index] = std::move(endpoint);
+        const EndpointId id = generation << kHandleIndexBits | index;
+        core_->table[index] = std::make_unique<Endpoint>(*core_->nets[net], *user, claimant, id,
+                                                         core_->config.pending_sends);
         return id;
     }
     ULC_CHECK(false);  // enter() counts the entries of the table
@@ -215,15 +211,13 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     if (endpoint == nullptr || !endpoint->life().is_reserved() || region == nullptr)
         return Err::kInvalid;
     if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) return Err::kInvalid;
-    endpoint->region = abi::Region(region, layout, reach);
-    endpoint->inlet = endpoint::Inlet(endpoint->region.submission_consumer());
-    endpoint->outlet = std::make_unique<endpoint::Outlet>(endpoint->region, core_->counters);
+    endpoint->map(abi::Region(region, layout, reach), core_->counters, {},
+                  core_->config.wake != nullptr);
     endpoint->life().open();
-    endpoint->notified = core_->config.wake != nullptr;
     core_->active.push_back(endpoint);
     core_->looks.reserve(core_->active.size());  // no round allocates
     core_->quiet_until = 0;
-    endpoint->user->active.push_back(endpoint);
+    endpoint->user().active.push_back(endpoint);
     core_->counters.add(Counter::clients_attached);
     return Err::kOk;
 }
@@ -245,18 +239,18 @@ Result<EndpointId> Engine::attach(void* region, const abi::RegionLayout& layout,
 void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->life().has_memory() ||
-        endpoint->outlet->placer() == placer)
+        endpoint->outlet()->placer() == placer)
         return;
-    ULC_CHECK(endpoint->region.reaches_process());
-    endpoint->outlet->set_placer(placer);
+    ULC_CHECK(endpoint->region().reaches_process());
+    endpoint->outlet()->set_placer(placer);
     update_landing(*endpoint);
-    if (endpoint->net->lands()) core_->quiet_until = 0;
+    if (endpoint->net().lands()) core_->quiet_until = 0;
 }
 
 bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) noexcept {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->life().has_memory()) return false;
-    if (!endpoint->outlet->forget_place(source, place)) return false;
+    if (!endpoint->outlet()->forget_place(source, place)) return false;
     core_->end_verdicts();
     update_landing(*endpoint);
     return true;
@@ -265,10 +259,10 @@ bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) n
 void Engine::lend_frames(EndpointId id, bool lend) {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->life().has_memory()) return;
-    ULC_CHECK(endpoint->region.reaches_process());
-    endpoint::FrameLoans& loans = endpoint->outlet->loans();
+    ULC_CHECK(endpoint->region().reaches_process());
+    endpoint::FrameLoans& loans = endpoint->outlet()->loans();
     if (lend) {
-        loans.allow(endpoint->net->port.pool, endpoint->net->frames_to_lend);
+        loans.allow(endpoint->net().port.pool, endpoint->net().frames_to_lend);
     } else {
         loans.forbid();
     }
@@ -278,8 +272,7 @@ void Engine::set_interrupt(EndpointId id, const Interrupt& interrupt) noexcept {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->life().has_memory() || endpoint->life().is_detached())
         return;
-    endpoint->interrupt = interrupt;
-    endpoint->notified = interrupt.call != nullptr || core_->config.wake != nullptr;
+    endpoint->set_interrupt(interrupt, core_->config.wake != nullptr);
 }
 
 void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
@@ -293,9 +286,9 @@ void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     if (endpoint->life().closed() == Err::kOk)
         core_->counters.add(died ? Counter::clients_died : Counter::clients_closed);
     endpoint->life().detach();
-    endpoint->interrupt = {};
+    endpoint->set_interrupt({}, core_->config.wake != nullptr);
     // Such a client's sends may point to what has gone with it.
-    if (died && endpoint->region.reaches_process()) leave_memory(*endpoint);
+    if (died && endpoint->region().reaches_process()) leave_memory(*endpoint);
     linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
     core_->moved = true;
     core_->quiet_until = 0;
@@ -325,7 +318,7 @@ Nanos Engine::next_deadline() const noexcept {
 
 bool Engine::prepare_sleep() {
     for (Endpoint* endpoint : core_->active) {
-        if (endpoint->life().has_memory()) abi::engine_going_to_sleep(endpoint->region.control());
+        if (endpoint->life().has_memory()) abi::engine_going_to_sleep(endpoint->region().control());
     }
     abi::sleep_fence();
     for (Endpoint* endpoint : core_->active) {
@@ -340,7 +333,7 @@ bool Engine::prepare_sleep() {
 void Engine::awake() {
     core_->quiet_until = 0;  // the round after a sleep looks at all endpoints
     for (Endpoint* endpoint : core_->active) {
-        if (endpoint->life().has_memory()) abi::engine_awake(endpoint->region.control());
+        if (endpoint->life().has_memory()) abi::engine_awake(endpoint->region().control());
     }
 }
 
@@ -348,7 +341,8 @@ void Engine::beat() noexcept {
     ++core_->beats;
     for (Endpoint* endpoint : core_->active) {
         if (endpoint->life().has_memory() && !endpoint->life().is_detached())
-            endpoint->region.control().engine_beats.store(core_->beats, std::memory_order_relaxed);
+            endpoint->region().control().engine_beats.store(core_->beats,
+                                                            std::memory_order_relaxed);
     }
 }
 
@@ -369,27 +363,6 @@ bool Engine::drained() const noexcept {
            });
 }
 
-// A mark that is missing is a wait without end.
-void Endpoint::check_invariants() const {
-    const std::size_t ranks = member == nullptr ? 0 : member->size();
-    ULC_CHECK((work_ & ~bits(endpoint::kAllWork)) == 0);
-    reports_.check_invariants(ranks);
-    sends.check_invariants();
-    outlet->check_invariants();
-    ULC_CHECK(life_.is_valid());
-    ULC_CHECK((reports_.empty() && removing.empty() && !life_.ends()) || has(Work::kControl));
-    if (member == nullptr) {
-        ULC_CHECK(timer == kNever && groups.empty());
-        return;
-    }
-    member->check_invariants();
-    ULC_CHECK(nodes.size() == ranks && gone.size() == ranks && outlet->ranks() == ranks);
-    ULC_CHECK(links == nullptr || links->slots.size() == ranks);
-    ULC_CHECK(!member->has_tx() || has(Work::kTransmit));
-    ULC_CHECK(timer <= member->next_timer() || has(Work::kSettle));
-    ULC_CHECK(!inlet.waits() || !member->is_open(static_cast<Rank>(inlet.stream())));
-}
-
 void Engine::check_invariants() const {
     for (const Endpoint* endpoint : core_->active)
         endpoint->check_invariants();
@@ -400,12 +373,12 @@ void Engine::check_invariants() const {
     if (core_->quiet_until == 0) return;
     check_verdicts(*core_);
     for (const Look& look : core_->looks)
-        ULC_CHECK(look.next == look.endpoint->inlet.next());
+        ULC_CHECK(look.next == look.endpoint->inlet().next());
 }
 
 void Engine::check_imported() const {
     for (const Endpoint* endpoint : core_->active)
-        if (endpoint->member != nullptr) endpoint->member->check_invariants();
+        if (endpoint->member() != nullptr) endpoint->member()->check_invariants();
     for (const auto& net : core_->nets)
         std::as_const(net->jobs).links().check_invariants();
     if (core_->quiet_until != 0) check_verdicts(*core_);

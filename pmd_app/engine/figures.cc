@@ -16,9 +16,9 @@ namespace {
 std::uint32_t find_unread(const Endpoint& endpoint) noexcept {
     if (!endpoint.life().has_memory()) return 0;
     const std::uint32_t consumed =
-        endpoint.region.control().cq_consumed.load(std::memory_order_relaxed);
-    const std::uint32_t unread = endpoint.outlet->completions().produced() - consumed;
-    const std::uint32_t slots = endpoint.outlet->completions().slots();
+        endpoint.region().control().cq_consumed.load(std::memory_order_relaxed);
+    const std::uint32_t unread = endpoint.outlet()->completions().produced() - consumed;
+    const std::uint32_t slots = endpoint.outlet()->completions().slots();
     return unread <= slots / 4 ? 0 : std::min(unread, slots);
 }
 
@@ -61,44 +61,44 @@ std::span<std::uint32_t> unacked_by_rank(const urtp::Transport& member,
 
 abi::EndpointRow row_of(const Endpoint& endpoint, std::vector<std::uint32_t>& memory) {
     abi::EndpointRow row{};
-    row.endpoint = endpoint.handle;
-    row.uid = endpoint.user->uid;
-    row.net = endpoint.net->index;
+    row.endpoint = endpoint.handle();
+    row.uid = endpoint.user().uid;
+    row.net = endpoint.net().index;
     row.rank = abi::kNoRowRank;
     row.rtt_rank = row.repairs_rank = row.asks_rank = abi::kNoRowRank;
     row.asked_rank = row.unacked_rank = abi::kNoRowRank;
-    row.records_taken = endpoint.inlet.consumed();
+    row.records_taken = endpoint.inlet().consumed();
     row.records_given = endpoint.given();
     row.records_unread = find_unread(endpoint);
     if (endpoint.life().has_memory()) {
         const std::uint64_t word =
-            abi::notes_of(endpoint.region).handler.load(std::memory_order_relaxed);
+            abi::notes_of(endpoint.region()).handler.load(std::memory_order_relaxed);
         row.handler = static_cast<std::uint32_t>(word >> 32);
         row.handler_since_ms = static_cast<std::uint32_t>(word);
     }
-    row.client_blocks = endpoint.outlet != nullptr && endpoint.outlet->blocked() ? 1 : 0;
-    if (endpoint.send_frames) row.frames_unacked = endpoint.send_frames->held();
-    if (endpoint.receive_frames) row.frames_undelivered = endpoint.receive_frames->held();
-    if (endpoint.member == nullptr) return row;
-    if (!endpoint.member->for_links()) {
-        row.rank = endpoint.member->rank();
-        row.size = endpoint.member->size();
+    row.client_blocks = endpoint.outlet() != nullptr && endpoint.outlet()->blocked() ? 1 : 0;
+    row.frames_unacked = endpoint.frames_unacked();
+    row.frames_undelivered = endpoint.frames_undelivered();
+    if (endpoint.member() == nullptr) return row;
+    if (!endpoint.member()->for_links()) {
+        row.rank = endpoint.member()->rank();
+        row.size = endpoint.member()->size();
     }
-    const urtp::RepairCounts& all = endpoint.member->repair_counts();
+    const urtp::RepairCounts& all = endpoint.member()->repair_counts();
     row.repairs_sent = all.repairs_sent;
     row.requests_received = all.requests_received;
     row.requests_sent = all.requests_sent;
-    find_worst_peers(*endpoint.member, unacked_by_rank(*endpoint.member, memory), row);
+    find_worst_peers(*endpoint.member(), unacked_by_rank(*endpoint.member(), memory), row);
     return row;
 }
 
 abi::StreamRow stream_of(const Endpoint& endpoint, const urtp::Session& session,
                          std::uint32_t unacked) noexcept {
     abi::StreamRow row{};
-    row.endpoint = endpoint.handle;
-    row.uid = endpoint.user->uid;
-    row.net = endpoint.net->index;
-    row.rank = endpoint.member->for_links() ? abi::kNoRowRank : endpoint.member->rank();
+    row.endpoint = endpoint.handle();
+    row.uid = endpoint.user().uid;
+    row.net = endpoint.net().index;
+    row.rank = endpoint.member()->for_links() ? abi::kNoRowRank : endpoint.member()->rank();
     row.peer = session.rank;
     row.repairs_sent = session.counts.repairs_sent;
     row.requests_received = session.counts.requests_received;
@@ -126,8 +126,8 @@ std::size_t Engine::take_streams(std::span<abi::StreamRow> out, const UserId* of
     std::size_t count = 0;
     std::vector<std::uint32_t> memory;
     for (const Endpoint* endpoint : core_->active) {
-        const urtp::Transport* member = endpoint->member.get();
-        if (member == nullptr || (of != nullptr && endpoint->user->uid != *of)) continue;
+        const urtp::Transport* member = endpoint->member();
+        if (member == nullptr || (of != nullptr && endpoint->user().uid != *of)) continue;
         const std::span<const std::uint32_t> unacked = unacked_by_rank(*member, memory);
         for (std::uint32_t rank = 0; rank < member->size(); ++rank) {
             const urtp::Session* session = member->find_session(rank);

@@ -63,7 +63,7 @@ void end_job(Core& core, Endpoint& endpoint, const std::string& sentence, Nanos 
 /// Ends what the net's endpoints have joined or begun to join.
 void end_jobs(Core& core, Net& net, const std::string& sentence, Nanos now) {
     for (Endpoint* endpoint : core.active)
-        if (endpoint->net == &net && endpoint->in_use()) end_job(core, *endpoint, sentence, now);
+        if (endpoint->is_on(net) && endpoint->in_use()) end_job(core, *endpoint, sentence, now);
 }
 
 /// Ends the net's jobs and links whose packets are longer than the interface takes. Returns how
@@ -72,9 +72,10 @@ unsigned end_long_jobs(Core& core, Net& net, const InterfaceState& interface, Na
     const std::string mtu = std::to_string(interface.mtu);
     unsigned ended = 0;
     for (Endpoint* endpoint : core.active) {
-        if (endpoint->net != &net || !endpoint->in_use() || endpoint->local_only) continue;
-        if (endpoint->member == nullptr || endpoint->member->mtu() <= interface.mtu) continue;
-        const std::string size = std::to_string(endpoint->member->mtu());
+        if (!endpoint->is_on(net) || !endpoint->in_use() || endpoint->membership().is_local())
+            continue;
+        if (endpoint->member() == nullptr || endpoint->member()->mtu() <= interface.mtu) continue;
+        const std::string size = std::to_string(endpoint->member()->mtu());
         std::string sentence = "interface " + interface.name + " has MTU " + mtu;
         sentence += ", and refuses the packets of " + size + " bytes that this job sends; run: ";
         sentence += "ip link set " + interface.name + " mtu " + size;
@@ -105,7 +106,7 @@ void judge_refusals(Core& core, Net& net, const InterfaceState& interface, Nanos
 
 bool is_in_use(const Core& core, const Net& net) {
     return std::ranges::any_of(core.active, [&](const Endpoint* endpoint) {
-        return endpoint->net == &net && endpoint->in_use();
+        return endpoint->is_on(net) && endpoint->in_use();
     });
 }
 
@@ -163,11 +164,12 @@ void follow_interface(Core& core, Net& net, Nanos now) {
 
 // J-48. The rank may have died meanwhile, or its node may be about to.
 void path_narrowed(Core& core, Endpoint& endpoint, Rank rank, Nanos now) {
-    const Mac& mac = endpoint.member->peer(rank).mac;
-    if (endpoint.gone[rank] != kHere ||
-        endpoint.net->jobs.is_silent(endpoint.job, endpoint.nodes[rank], now))
+    const Mac& mac = endpoint.member()->peer(rank).mac;
+    if (!endpoint.membership().is_here(rank) ||
+        endpoint.net().jobs.is_silent(endpoint.membership().job(),
+                                      endpoint.membership().node_of(rank), now))
         return;
-    const std::string size = std::to_string(endpoint.member->mtu());
+    const std::string size = std::to_string(endpoint.member()->mtu());
     const std::string found = "packets of up to " + size + " bytes reach node " + text_of(mac) +
                               " no more, and shorter ones do: a switch or router between has a "
                               "smaller MTU than when the job began; ";

@@ -24,7 +24,7 @@ struct Asker {
 
 /// Returns true if the frame goes to that endpoint, and to no other of this engine.
 bool is_for(Net& net, const Endpoint& endpoint, Handle handle) {
-    if (!is_group(handle)) return handle == endpoint.handle;
+    if (!is_group(handle)) return handle == endpoint.handle();
     const LocalGroup* group = net.groups.find(handle);
     return group != nullptr && group->members.size() == 1 && group->members[0] == &endpoint;
 }
@@ -32,17 +32,17 @@ bool is_for(Net& net, const Endpoint& endpoint, Handle handle) {
 Landed where(void* context, const std::byte* front, std::uint32_t length) {
     auto& [core, net, source] = *static_cast<Asker*>(context);
     const Endpoint* endpoint = net.landing;
-    if (endpoint == nullptr || endpoint->member == nullptr || length < kLandedMin ||
+    if (endpoint == nullptr || endpoint->member() == nullptr || length < kLandedMin ||
         !endpoint->life().has_client() || core.config.crc)
         return {};
     if (const FrameVerdict* kept = kept_part(core, net, front); kept != nullptr) {
         wire::ShortBody body;
         if (kept->endpoint != endpoint ||
-            !endpoint->member->is_next(kept->of, front, length, body) || body.has_tag() ||
+            !endpoint->member()->is_next(kept->of, front, length, body) || body.has_tag() ||
             body.payload + body.length != front + length)
             return {};
         source = kept->of.rx->session->rank;
-        return {endpoint->outlet->place_of_part(source, body.length),
+        return {endpoint->outlet()->place_of_part(source, body.length),
                 static_cast<std::uint16_t>(body.length)};
     }
     if (!wire::is_judged_by_front(front, length)) return {};
@@ -50,16 +50,16 @@ Landed where(void* context, const std::byte* front, std::uint32_t length) {
     if (wire::parse(front, length, core.config.ether_type, view) != Counter::kCount) return {};
     const auto front_octets = static_cast<std::uint32_t>(view.body - front);
     const bool exact = view.length > 0 && front_octets + view.length == length;  // no padding
-    if (!exact || !is_for(net, *endpoint, view.handle) || !endpoint->member->is_next(view))
+    if (!exact || !is_for(net, *endpoint, view.handle) || !endpoint->member()->is_next(view))
         return {};
     urtp::ReadyPacket packet;
     packet.tag = view.tag;
     packet.message_length = view.message_length;
-    packet.stream = is_group(view.handle) ? view.handle : endpoint->member->rank();
+    packet.stream = is_group(view.handle) ? view.handle : endpoint->member()->rank();
     packet.length = view.length;
     packet.flags = view.flags;
     source = view.rank;
-    return {endpoint->outlet->next_place(view.rank, packet), view.length};
+    return {endpoint->outlet()->next_place(view.rank, packet), view.length};
 }
 
 }  // namespace
@@ -76,8 +76,9 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
         ++frames;
         octets += segment->length;
         const bool landed = segment->tail != nullptr;
-        const FrameVerdict* verdict =
-            segment->length >= wire::kFrameOctetsMin ? kept_part(core, net, segment->frame) : nullptr;
+        const FrameVerdict* verdict = segment->length >= wire::kFrameOctetsMin
+                                          ? kept_part(core, net, segment->frame)
+                                          : nullptr;
         if (verdict == nullptr) verdict = judge(core, net, *segment);
         Endpoint* taker = verdict != nullptr && verdict->is_part
                               ? act_part(core, net, *verdict, *segment, now)
@@ -94,14 +95,14 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
             core.end_verdicts();
         }
         Endpoint* endpoint = net.landing;
-        if (endpoint == nullptr || endpoint->member == nullptr) continue;
+        if (endpoint == nullptr || endpoint->member() == nullptr) continue;
         if (endpoint->has(Work::kDeliver)) {
             deliver(core, *endpoint, now);
             core.end_verdicts();
         }
         if (!landed) continue;
         core.counters.add(Counter::payloads_landed);
-        endpoint->member->pull_front(asker.source);  // if it is still there
+        endpoint->member()->pull_front(asker.source);  // if it is still there
     }
     net.arrivals.took(frames == kRxBurst, now);
     core.counters.add(Counter::rx_frames, frames);

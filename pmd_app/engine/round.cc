@@ -18,9 +18,9 @@ constexpr Nanos kLinksPatience = kMillisecond;      ///< the same of several lin
 
 /// Returns whether serve() would find anything. Each endpoint pays for it in each general round.
 bool has_turn(const Endpoint& endpoint, Nanos now) {
-    return endpoint.has(Work::kDeliver | Work::kSend) || endpoint.timer <= now ||
-           endpoint.sends.retry() || (endpoint.life().has_memory() && endpoint.inlet.ready()) ||
-           (endpoint.offloads != nullptr && endpoint.offloads->retry());
+    return endpoint.has(Work::kDeliver | Work::kSend) || endpoint.timer() <= now ||
+           endpoint.sends().retry() || (endpoint.life().has_memory() && endpoint.inlet().ready()) ||
+           (endpoint.offloads() != nullptr && endpoint.offloads()->retry());
 }
 
 /// Asks the port for its link, whose changes are counted, and for its counts. A memif client
@@ -58,8 +58,7 @@ bool receive_and_settle(Core& core, bool receives, Nanos now) {
         if (net->jobs.next_look() <= now) moved |= run_jobs(core, *net, now);
     }
     for (Endpoint* endpoint : core.active) {
-        if (endpoint->has_work() || endpoint->given() != endpoint->woken_at)
-            moved |= settle(core, *endpoint, now);
+        if (endpoint->has_work() || endpoint->owes_wake()) moved |= settle(core, *endpoint, now);
         ended |= endpoint->life().is_over();
     }
     if (ended) {
@@ -87,9 +86,9 @@ bool general_round(Core& core, Nanos now) {
 
 /// Returns until when the endpoint needs no round if its client submits nothing; 0: it does.
 Nanos quiet_until(const Endpoint& endpoint) noexcept {
-    const bool offload_waits = endpoint.offloads != nullptr && endpoint.offloads->retry();
-    if (endpoint.has_work() || endpoint.sends.retry() || offload_waits) return 0;
-    return endpoint.timer;
+    const bool offload_waits = endpoint.offloads() != nullptr && endpoint.offloads()->retry();
+    if (endpoint.has_work() || endpoint.sends().retry() || offload_waits) return 0;
+    return endpoint.timer();
 }
 
 /// Returns until when the net needs no round if no frame comes; 0: it does.
@@ -110,7 +109,7 @@ Nanos nets_quiet_until(const Core& core) noexcept {
 /// Returns whether a schedule of some client is carried out. Quiet rounds begin and end none.
 bool has_offload(const Core& core) noexcept {
     return std::ranges::any_of(core.active, [](const Endpoint* endpoint) {
-        return endpoint->offloads != nullptr && !endpoint->offloads->empty();
+        return endpoint->offloads() != nullptr && !endpoint->offloads()->empty();
     });
 }
 
@@ -123,8 +122,8 @@ void begin_quiet(Core& core) noexcept {
         until = std::min(until, quiet_until(*endpoint));
         if (until == 0) return;
         if (!endpoint->life().has_memory()) continue;
-        endpoint->look = static_cast<std::uint32_t>(core.looks.size());
-        core.looks.push_back({endpoint->inlet.next(), endpoint});
+        endpoint->set_look(static_cast<std::uint32_t>(core.looks.size()));
+        core.looks.push_back({endpoint->inlet().next(), endpoint});
     }
     core.quiet_until = until;
     look_at_all(core);
@@ -138,8 +137,8 @@ bool prolong_quiet(Core& core, Nanos now) {
     Nanos until = nets_quiet_until(core);
     if (until <= now) return false;
     for (Endpoint* endpoint : core.active) {
-        if (endpoint->timer <= now && endpoint->member != nullptr)
-            endpoint->timer = endpoint->member->put_off_timers(now);
+        if (endpoint->timer() <= now && endpoint->member() != nullptr)
+            endpoint->set_timer(endpoint->member()->put_off_timers(now));
         until = std::min(until, quiet_until(*endpoint));
         if (until <= now) return false;
     }

@@ -184,15 +184,15 @@ void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
     core.counters.add(Counter::loopback_frames);
     if (reason != Counter::kCount) {  // our own frames parse
         core.counters.add(reason);
-        from.net->port.pool.drop(segment);
+        from.net().port.pool.drop(segment);
         return;
     }
-    (void)to_members(core, *from.net, view, segment, &from, now);
+    (void)to_members(core, from.net(), view, segment, &from, now);
 }
 
 // Sends a frame to the wire, to endpoints of this node, or to both.
 void route(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
-    Net& net = *from.net;
+    Net& net = from.net();
     const Mac destination = ethernet_of(*segment).destination;
     if (destination == net.port.info.mac) {
         loop_back(core, from, segment, now);
@@ -251,8 +251,8 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
         if (wire::parse(segment->frame, segment->length, core.config.ether_type, view) ==
             Counter::kCount) {
             for (Endpoint* endpoint : core.active) {
-                if (endpoint->net != &net || endpoint->member == nullptr ||
-                    !endpoint->member->send_failed(view, now))
+                if (!endpoint->is_on(net) || endpoint->member() == nullptr ||
+                    !endpoint->member()->send_failed(view, now))
                     continue;
                 endpoint->mark(Work::kTransmit | Work::kSettle);
                 break;
@@ -266,25 +266,27 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
 // Sends up to kTurnFrames of one endpoint. Returns false if it had none, or may not.
 bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) {
     const bool shared = core.accounts.users().size() > 1;
-    const Transmitter& wire = endpoint.net->transmitter;
+    const Transmitter& wire = endpoint.net().transmitter;
     bool moved = false;
     for (unsigned n = 0; n < kTurnFrames && budget > 0; ++n) {
-        if (!endpoint.local_only && !(shared ? wire.may_push_shared() : wire.may_push()))
+        if (!endpoint.membership().is_local() &&
+            !(shared ? wire.may_push_shared() : wire.may_push()))
             return moved;
         endpoint.mark(Work::kSettle);  // frames that may not go yet have a timer now
-        Segment* segment = endpoint.member->next_tx(now);
+        Segment* segment = endpoint.member()->next_tx(now);
         if (segment == nullptr) {
             // The port reports when it may go
-            if (endpoint.member->control_waits(now)) return moved;
+            if (endpoint.member()->control_waits(now)) return moved;
             endpoint.unmark(Work::kTransmit);
             return moved;
         }
-        if (endpoint.forgets) endpoint.mark(Work::kSend);
-        if (!endpoint.net->link_is_up && !endpoint.local_only) endpoint.member->send_failed();
+        if (endpoint.forgets()) endpoint.mark(Work::kSend);
+        if (!endpoint.net().link_is_up && !endpoint.membership().is_local())
+            endpoint.member()->send_failed();
         route(core, endpoint, segment, now);
         --budget;
         moved = true;
-        if (!endpoint.member->has_tx()) {
+        if (!endpoint.member()->has_tx()) {
             endpoint.unmark(Work::kTransmit);
             return moved;
         }
@@ -299,7 +301,7 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
     for (std::uint32_t left = count; left > 0; --left) {
         Endpoint& endpoint = *user.active[at];
         if (++at == count) at = 0;
-        if (!endpoint.has(Work::kTransmit) || endpoint.member == nullptr) continue;
+        if (!endpoint.has(Work::kTransmit) || endpoint.member() == nullptr) continue;
         if (!transmit_turn(core, endpoint, budget, now)) continue;
         user.turn = at;
         return true;
@@ -331,7 +333,7 @@ bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
     for (std::size_t left = core.active.size(); left > 0; --left) {
         Endpoint& endpoint = *core.active[at];
         if (++at == core.active.size()) at = 0;
-        if (!endpoint.has(Work::kTransmit) || endpoint.member == nullptr) continue;
+        if (!endpoint.has(Work::kTransmit) || endpoint.member() == nullptr) continue;
         if (!transmit_turn(core, endpoint, budget, now)) continue;
         moved = true;
         more |= endpoint.has(Work::kTransmit);

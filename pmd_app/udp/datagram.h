@@ -24,7 +24,7 @@ namespace ulc::udp {
 inline constexpr std::size_t kHeadOctets = 4;
 inline constexpr std::size_t kEthernetOctets = 14;  ///< those that they replace
 
-/// The first octets of the addresses of groups (engine/multicast_filter.h).
+/// The first octets of the addresses of groups (engine/groups/multicast_filter.h).
 inline constexpr std::array<std::uint8_t, 3> kGroupPrefix{0x03, 0x55, 0x4c};
 
 /// The high half is the version.

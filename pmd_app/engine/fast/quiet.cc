@@ -36,20 +36,20 @@ struct Taken {
 
 /// Takes the next record of a client.
 [[gnu::always_inline]] inline void pop(Endpoint& endpoint, Look& look) noexcept {
-    endpoint.inlet.pop();
-    look.next = endpoint.inlet.next();
+    endpoint.inlet().pop();
+    look.next = endpoint.inlet().next();
 }
 
 /// Sends the first message of a client that has come, in most rounds the only one, by a kept
 /// verdict, if nothing is pending at the port. False: nothing was changed.
 [[gnu::always_inline]] inline bool send_only(Core& core, Look& look, Nanos now) {
     Endpoint& endpoint = *look.endpoint;
-    Net& net = *endpoint.net;
-    const ShortRecord record(endpoint.inlet.peek());
+    Net& net = endpoint.net();
+    const ShortRecord record(endpoint.inlet().peek());
     if (!record.is_short()) return false;
     const StreamId stream = record.stream();
-    const SendVerdict& verdict = net.verdicts.place_of(endpoint.handle, stream);
-    if (!core.holds(verdict) || !verdict.is_of(endpoint.handle, stream)) return false;
+    const SendVerdict& verdict = net.verdicts.place_of(endpoint.handle(), stream);
+    if (!core.holds(verdict) || !verdict.is_of(endpoint.handle(), stream)) return false;
     if (verdict.to == nullptr && (!net.transmitter.may_send_one() || !has_segments(net)))
         return false;
     const Sent sent = act<false>(core, endpoint, verdict, record, now);
@@ -61,21 +61,21 @@ struct Taken {
         settle_short(core, *sent.to);
     }
     pop(endpoint, look);
-    if (endpoint.member->next_timer() != endpoint.timer) settle_short(core, endpoint);
+    if (endpoint.member()->next_timer() != endpoint.timer()) settle_short(core, endpoint);
     return true;
 }
 
 /// Sends short messages of one client, the first of which has come.
 [[gnu::noinline, gnu::hot]] Taken take_records(Core& core, Look& look, Nanos now) {
     Endpoint& endpoint = *look.endpoint;
-    Transmitter& wire = endpoint.net->transmitter;
+    Transmitter& wire = endpoint.net().transmitter;
     Taken taken;
     Segment* frame = nullptr;  // not given to the port yet
     Endpoint* passed_to = nullptr;
     do {
         if (frame != nullptr) wire.push(std::exchange(frame, nullptr));
         const Sent sent =
-            send_short<false>(core, endpoint, ShortRecord(endpoint.inlet.peek()), now);
+            send_short<false>(core, endpoint, ShortRecord(endpoint.inlet().peek()), now);
         taken.all = sent || wait_in_ring(endpoint, now);
         if (!sent) break;
         frame = sent.frame;
@@ -86,8 +86,8 @@ struct Taken {
         pop(endpoint, look);
         ++taken.records;
     } while (look.next.has_come() && taken.records < core.config.records_per_round);
-    if (endpoint.inlet.waits()) {
-        look.next = endpoint.inlet.next();
+    if (endpoint.inlet().waits()) {
+        look.next = endpoint.inlet().next();
     } else if (taken.records == 0) {
         return taken;  // the endpoint may have no member to settle
     }
@@ -107,7 +107,8 @@ struct Taken {
 [[gnu::always_inline]] inline bool receive_only(Core& core, Net& net, Nanos now) {
     Segment& segment = *net.burst[0];
     const std::uint32_t octets = segment.length;
-    const FrameVerdict* verdict = octets <= kInsideFrameMax ? kept_verdict(core, net, segment) : nullptr;
+    const FrameVerdict* verdict =
+        octets <= kInsideFrameMax ? kept_verdict(core, net, segment) : nullptr;
     if (verdict == nullptr) return false;
     Endpoint* endpoint = act<true>(core, net, *verdict, segment, now);
     if (endpoint == nullptr) return false;
@@ -177,12 +178,12 @@ void count_moved(Core& core) noexcept {
     for (const Look* other = &look + 1; other != core.looks_to; ++other)
         if (other->next.has_come()) return poll_general(core, now);
     Endpoint& endpoint = *look.endpoint;
-    Transmitter& wire = endpoint.net->transmitter;
+    Transmitter& wire = endpoint.net().transmitter;
     wire.begin_round(now);
     Taken taken{0, true};
-    if (endpoint.inlet.waits()) [[unlikely]] {
-        if (!endpoint.inlet.wait_on()) return poll_general(core, now);
-        look.next = endpoint.inlet.next();
+    if (endpoint.inlet().waits()) [[unlikely]] {
+        if (!endpoint.inlet().wait_on()) return poll_general(core, now);
+        look.next = endpoint.inlet().next();
     } else {
         const bool first = send_only(core, look, now);
         taken.records = first ? 1U : 0U;
@@ -195,7 +196,7 @@ void count_moved(Core& core) noexcept {
         return poll_general(core, now);
     if (wire.kept()) [[unlikely]]
         core.quiet_until = 0;
-    const bool came = look_at_ports(core, endpoint.net, now);
+    const bool came = look_at_ports(core, &endpoint.net(), now);
     if (taken.records == 0 && !came) {  // the client takes no completions
         core.moved = false;
         return false;

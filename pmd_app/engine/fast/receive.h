@@ -16,19 +16,20 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
 
 /// Tries the records again that wait in the ring of an endpoint, in this round or the next one.
 [[gnu::noinline]] inline void retry_waiting(Core& core, Endpoint& endpoint) noexcept {
-    endpoint.inlet.retry();
+    endpoint.inlet().retry();
     if (core.quiet_until == 0) return;  // the next quiet begins with all looks
-    ULC_CHECK(endpoint.look < core.looks.size() && core.looks[endpoint.look].endpoint == &endpoint);
-    core.looks[endpoint.look].next = endpoint.inlet.next();
+    ULC_CHECK(endpoint.look() < core.looks.size() &&
+              core.looks[endpoint.look()].endpoint == &endpoint);
+    core.looks[endpoint.look()].next = endpoint.inlet().next();
 }
 
 /// Notes what a short message left to do at the endpoint that took it.
 [[gnu::always_inline]] inline void after_short(Core& core, Endpoint& endpoint) noexcept {
-    if (endpoint.member->has_tx()) [[unlikely]]
+    if (endpoint.member()->has_tx()) [[unlikely]]
         endpoint.mark(Work::kTransmit);
-    if (!endpoint.sends.empty()) [[unlikely]]
+    if (!endpoint.sends().empty()) [[unlikely]]
         endpoint.mark(Work::kSend);
-    if (endpoint.inlet.waits()) [[unlikely]]
+    if (endpoint.inlet().waits()) [[unlikely]]
         retry_waiting(core, endpoint);
 }
 
@@ -39,7 +40,7 @@ inline constexpr std::uint32_t kInsideFrameMax =
 /// Notes what a message with an acknowledgement, or one alone, left to do.
 [[gnu::noinline]] inline void after_acknowledgement(Core& core, Endpoint& endpoint) noexcept {
     after_short(core, endpoint);
-    if (endpoint.member->outlook().event) endpoint.mark(Work::kSettle);
+    if (endpoint.member()->outlook().event) endpoint.mark(Work::kSettle);
 }
 
 /// Judges a received frame: whether frames of its kind and stream go to the client of one endpoint,
@@ -66,18 +67,18 @@ inline constexpr std::uint32_t kInsideFrameMax =
         endpoint = core.find(header.handle);
     }
     const Rank rank = header.rank;
-    if (endpoint == nullptr || endpoint->net != &net || !endpoint->life().is_open() ||
-        endpoint->member == nullptr || !endpoint->member->predict(frame, out.of) ||
-        rank >= endpoint->gone.size() || endpoint->gone[rank] != kHere ||
-        !(is_part ? endpoint->outlet->takes_parts(rank, out.of.rx->id)
-                  : endpoint->outlet->may_claim(rank)))
+    if (endpoint == nullptr || !endpoint->is_on(net) || !endpoint->life().is_open() ||
+        endpoint->member() == nullptr || !endpoint->member()->predict(frame, out.of) ||
+        !endpoint->membership().is_here(rank) ||
+        !(is_part ? endpoint->outlet()->takes_parts(rank, out.of.rx->id)
+                  : endpoint->outlet()->may_claim(rank)))
         return nullptr;
     out.is_part = is_part;
-    Nanos* heard = net.jobs.place_of_heard(endpoint->nodes[rank]);
+    Nanos* heard = net.jobs.place_of_heard(endpoint->membership().node_of(rank));
     out.heard = heard != nullptr ? heard : &net.heard_else;
     out.endpoint = endpoint;
     out.frames = group != nullptr ? &group->frames : nullptr;
-    out.sends_wait = !endpoint->sends.empty();
+    out.sends_wait = !endpoint->sends().empty();
     out.epoch = core.verdicts_epoch();
     return &out;
 }
@@ -89,12 +90,12 @@ template <bool kInside>
 [[gnu::always_inline]] inline Endpoint* act(Core& core, Net& net, const FrameVerdict& verdict,
                                             Segment& segment, Nanos now) {
     Endpoint& endpoint = *verdict.endpoint;
-    urtp::Transport& member = *endpoint.member;
+    urtp::Transport& member = *endpoint.member();
     wire::ShortBody frame;
     if (!member.is_next(verdict.of, segment.frame, segment.length, frame) ||
         (kInside && frame.length > abi::kInlineOctetsMax))
         return nullptr;
-    endpoint::Outlet& outlet = *endpoint.outlet;
+    endpoint::Outlet& outlet = *endpoint.outlet();
     const endpoint::Claim claim =
         outlet.claim<kInside>(frame.length, frame.has_tag(), frame.tag, true);
     if (claim.out == nullptr) [[unlikely]]
@@ -106,7 +107,7 @@ template <bool kInside>
     outlet.deliver_to(claim, rx.session->rank,
                       {rx.id, frame.length, frame.payload, frame.tag, frame.has_tag()}, &segment);
     if (!claim.lends) net.port.pool.drop(&segment);
-    if (more || verdict.sends_wait || endpoint.inlet.waits()) [[unlikely]]
+    if (more || verdict.sends_wait || endpoint.inlet().waits()) [[unlikely]]
         after_acknowledgement(core, endpoint);
     return &endpoint;
 }
@@ -117,18 +118,18 @@ template <bool kInside>
                                                       const FrameVerdict& verdict, Segment& segment,
                                                       Nanos now) {
     Endpoint& endpoint = *verdict.endpoint;
-    urtp::Transport& member = *endpoint.member;
+    urtp::Transport& member = *endpoint.member();
     const urtp::RxStream& rx = *verdict.of.rx;
     wire::ShortBody frame;
     if (!member.is_next(verdict.of, segment.frame, segment.length, frame) || frame.has_tag())
         return nullptr;
     const std::byte* payload = segment.tail != nullptr ? segment.tail : frame.payload;
-    if (!endpoint.outlet->take_part(rx.session->rank, {payload, frame.length})) return nullptr;
+    if (!endpoint.outlet()->take_part(rx.session->rank, {payload, frame.length})) return nullptr;
     *verdict.heard = now;
     if (verdict.frames != nullptr) ++*verdict.frames;
     const bool more = member.take_next(verdict.of, frame, now);
     net.port.pool.drop(&segment);
-    if (more || verdict.sends_wait || endpoint.inlet.waits()) [[unlikely]]
+    if (more || verdict.sends_wait || endpoint.inlet().waits()) [[unlikely]]
         after_acknowledgement(core, endpoint);
     return &endpoint;
 }
@@ -162,12 +163,10 @@ template <bool kInside>
 
 /// Settles an endpoint that short messages changed: its timer, and a client that sleeps.
 inline void settle_short(Core& core, Endpoint& endpoint) {
-    const Nanos timer = endpoint.member->next_timer();
-    endpoint.timer = timer;
+    const Nanos timer = endpoint.member()->next_timer();
+    endpoint.set_timer(timer);
     core.quiet_until = endpoint.has_work() ? 0 : std::min(core.quiet_until, timer);
-    if (endpoint.given() == endpoint.woken_at) return;
-    endpoint.woken_at = endpoint.given();
-    if (endpoint.notified) notify_client(core, endpoint);
+    if (endpoint.owes_wake() && endpoint.take_wake()) notify_client(core, endpoint);
 }
 
 }  // namespace ulc::engine

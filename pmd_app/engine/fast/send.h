@@ -13,16 +13,17 @@ using endpoint::ShortRecord;
 
 /// Returns the endpoint of this node that gets messages of a session; nullptr: not at once.
 inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank) {
-    const Mac& here = from.net->port.info.mac;
-    const urtp::Peer& peer = from.member->peer(peer_rank);
+    const Mac& here = from.net().port.info.mac;
+    const urtp::Peer& peer = from.member()->peer(peer_rank);
     Endpoint* to = core.find(peer.handle);
-    if (to == nullptr || to->net != from.net || to->job != from.job || !to->life().is_open() ||
-        to->member == nullptr || peer.mac != here)
+    if (to == nullptr || !to->is_on(from.net()) ||
+        to->membership().job() != from.membership().job() || !to->life().is_open() ||
+        to->member() == nullptr || peer.mac != here)
         return nullptr;
-    const Rank rank = from.member->rank();
-    const bool knows = to->member->rank() == peer_rank && rank < to->member->size() &&
-                       to->member->peer(rank).mac == here;
-    return knows && to->outlet->may_claim(rank) ? to : nullptr;
+    const Rank rank = from.member()->rank();
+    const bool knows = to->member()->rank() == peer_rank && rank < to->member()->size() &&
+                       to->member()->peer(rank).mac == here;
+    return knows && to->outlet()->may_claim(rank) ? to : nullptr;
 }
 
 /// Judges a stream: whether short messages of the client go there at once, as a frame to one
@@ -31,12 +32,13 @@ inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank)
 [[gnu::noinline]] inline bool judge(Core& core, Endpoint& endpoint, StreamId stream,
                                     SendVerdict& out) {
     out.epoch = Verdicts::kNever;
-    if (!endpoint.life().is_open() || endpoint.member == nullptr || !endpoint.sends.passes_short())
+    if (!endpoint.life().is_open() || endpoint.member() == nullptr ||
+        !endpoint.sends().passes_short())
         return false;
-    urtp::Transport& member = *endpoint.member;
+    urtp::Transport& member = *endpoint.member();
     out.to = nullptr;
     if (is_group(stream)) {
-        const LocalGroup* here = endpoint.net->groups.find(stream);
+        const LocalGroup* here = endpoint.net().groups.find(stream);
         const urtp::Group* group = member.find_group(stream);
         if (here == nullptr || group == nullptr || group->tx == nullptr ||
             here->members.size() != 1 || here->members[0] != &endpoint)
@@ -49,11 +51,11 @@ inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank)
         if (session->local) {
             out.to = session->gone ? nullptr : receiver_here(core, endpoint, session->rank);
             if (out.to == nullptr) return false;
-            out.of.theirs = out.to->member->takes_passed(member.rank());
+            out.of.theirs = out.to->member()->takes_passed(member.rank());
             if (out.of.theirs == nullptr) return false;
         }
     }
-    out.endpoint = endpoint.handle;
+    out.endpoint = endpoint.handle();
     out.stream = stream;
     out.epoch = core.verdicts_epoch();
     return true;
@@ -66,13 +68,13 @@ template <bool kInside>
                                              const urtp::ShortMessage message, Nanos now) {
     Endpoint& to = *verdict.to;
     const endpoint::Claim claim =
-        to.outlet->claim<kInside>(message.octets, message.has_tag, message.tag, false);
+        to.outlet()->claim<kInside>(message.octets, message.has_tag, message.tag, false);
     if (claim.out == nullptr) return false;
-    if (!from.member->pass(verdict.of, *to.member, now)) {
-        to.outlet->unclaim(claim);
+    if (!from.member()->pass(verdict.of, *to.member(), now)) {
+        to.outlet()->unclaim(claim);
         return false;
     }
-    to.outlet->deliver_to(claim, from.member->rank(), message, nullptr);
+    to.outlet()->deliver_to(claim, from.member()->rank(), message, nullptr);
     count_delivered(core, 1);
     after_short(core, to);
     core.counters.add(Counter::passed_messages);
@@ -115,11 +117,12 @@ template <bool kQueues, typename Record>
         return {.to = passed ? verdict.to : nullptr};
     }
     if constexpr (kQueues) {
-        return {.queued = from.net->port.pool.has_for_data() &&
-                          from.member->queue_next(verdict.of, record.message(verdict.stream), now)};
+        return {.queued =
+                    from.net().port.pool.has_for_data() &&
+                    from.member()->queue_next(verdict.of, record.message(verdict.stream), now)};
     } else {
         return {.frame =
-                    from.member->transmit_next(verdict.of, record.message(verdict.stream), now)};
+                    from.member()->transmit_next(verdict.of, record.message(verdict.stream), now)};
     }
 }
 
@@ -128,10 +131,10 @@ template <bool kQueues, typename Record>
 [[gnu::always_inline]] inline Sent send_message(Core& core, Endpoint& from, const Record& record,
                                                 Nanos now) {
     const StreamId stream = record.stream();
-    SendVerdict& verdict = from.net->verdicts.place_of(from.handle, stream);
-    if (!core.holds(verdict) || !verdict.is_of(from.handle, stream)) [[unlikely]]
+    SendVerdict& verdict = from.net().verdicts.place_of(from.handle(), stream);
+    if (!core.holds(verdict) || !verdict.is_of(from.handle(), stream)) [[unlikely]]
         if (!judge(core, from, stream, verdict)) return {};
-    if (!kQueues && verdict.to == nullptr && !may_transmit(core, *from.net)) return {};
+    if (!kQueues && verdict.to == nullptr && !may_transmit(core, from.net())) return {};
     return act<kQueues>(core, from, verdict, record, now);
 }
 
@@ -139,25 +142,26 @@ template <bool kQueues, typename Record>
 template <bool kQueues>
 [[gnu::noinline, gnu::hot]] inline Sent send_block(Core& core, Endpoint& from,
                                                    const ShortRecord head, Nanos now) {
-    if (from.member == nullptr) return {};
-    const BlockRecord record(head, from.region, from.member->short_octets_max());
+    if (from.member() == nullptr) return {};
+    const BlockRecord record(head, from.region(), from.member()->short_octets_max());
     if (!record.is_valid()) return {};
     const Sent sent = send_message<kQueues>(core, from, record, now);
-    if (sent) from.outlet->end_send(record.cookie(), Err::kOk);
+    if (sent) from.outlet()->end_send(record.cookie(), Err::kOk);
     return sent;
 }
 
 /// Leaves the endpoint's next record in the ring if it is a short message whose stream has no
 /// window, and those behind it too. False: the general steps decide.
 [[gnu::noinline]] inline bool wait_in_ring(Endpoint& endpoint, Nanos now) {
-    if (!endpoint.life().is_open() || endpoint.member == nullptr || !endpoint.sends.passes_short())
+    if (!endpoint.life().is_open() || endpoint.member() == nullptr ||
+        !endpoint.sends().passes_short())
         return false;
-    const ShortRecord head(endpoint.inlet.peek());
+    const ShortRecord head(endpoint.inlet().peek());
     if (!head.is_short() &&
-        !BlockRecord(head, endpoint.region, endpoint.member->short_octets_max()).is_valid())
+        !BlockRecord(head, endpoint.region(), endpoint.member()->short_octets_max()).is_valid())
         return false;
     const StreamId stream = head.stream();
-    return endpoint.member->lacks_window(stream, now) && endpoint.inlet.wait(stream);
+    return endpoint.member()->lacks_window(stream, now) && endpoint.inlet().wait(stream);
 }
 
 /// Sends the message of a record if it is short. None: nothing was changed; the general steps

@@ -21,15 +21,15 @@ struct Check {
 
     void operator()(const FrameVerdict& next) const {
         const Endpoint& endpoint = *next.endpoint;
-        ULC_CHECK(endpoint.net == &net && endpoint.life().is_open());
-        ULC_CHECK(next.sends_wait == !endpoint.sends.empty());
-        endpoint.member->check_prediction(next.of);
+        ULC_CHECK(endpoint.is_on(net) && endpoint.life().is_open());
+        ULC_CHECK(next.sends_wait == !endpoint.sends().empty());
+        endpoint.member()->check_prediction(next.of);
         const urtp::RxStream& rx = *next.of.rx;
         const Rank rank = rx.session->rank;
-        ULC_CHECK(endpoint.gone[rank] == kHere);
-        ULC_CHECK(next.is_part ? endpoint.outlet->takes_parts(rank, rx.id)
-                               : endpoint.outlet->may_claim(rank));
-        const Nanos* heard = net.jobs.place_of_heard(endpoint.nodes[rank]);
+        ULC_CHECK(endpoint.membership().is_here(rank));
+        ULC_CHECK(next.is_part ? endpoint.outlet()->takes_parts(rank, rx.id)
+                               : endpoint.outlet()->may_claim(rank));
+        const Nanos* heard = net.jobs.place_of_heard(endpoint.membership().node_of(rank));
         ULC_CHECK(next.heard == (heard != nullptr ? heard : &net.heard_else));
         ULC_CHECK((next.frames == nullptr) == !is_group(rx.id));
         if (next.frames == nullptr) return;
@@ -39,9 +39,9 @@ struct Check {
 
     void operator()(const SendVerdict& next) const {
         const Endpoint* endpoint = core.find(next.endpoint);
-        ULC_CHECK(endpoint != nullptr && endpoint->net == &net);
-        ULC_CHECK(endpoint->life().is_open() && endpoint->sends.passes_short());
-        const urtp::Transport& member = *endpoint->member;
+        ULC_CHECK(endpoint != nullptr && endpoint->is_on(net));
+        ULC_CHECK(endpoint->life().is_open() && endpoint->sends().passes_short());
+        const urtp::Transport& member = *endpoint->member();
         if (is_group(next.stream)) {
             ULC_CHECK(next.to == nullptr && next.of.session == nullptr);
             ULC_CHECK(is_alone_in(net.groups.find(next.stream), *endpoint));
@@ -56,11 +56,12 @@ struct Check {
         const Endpoint& to = *next.to;
         ULC_CHECK(!next.of.session->gone && next.of.tx == next.of.session->tx.get());
         ULC_CHECK(next.of.theirs != nullptr &&
-                  next.of.theirs == to.member->takes_passed(member.rank()));
-        ULC_CHECK(to.member->rank() == next.stream);
+                  next.of.theirs == to.member()->takes_passed(member.rank()));
+        ULC_CHECK(to.member()->rank() == next.stream);
         ULC_CHECK(core.find(member.peer(static_cast<Rank>(next.stream)).handle) == &to);
-        ULC_CHECK(to.net == &net && to.job == endpoint->job && to.life().is_open());
-        ULC_CHECK(to.outlet->may_claim(member.rank()));
+        ULC_CHECK(to.is_on(net) && to.membership().job() == endpoint->membership().job() &&
+                  to.life().is_open());
+        ULC_CHECK(to.outlet()->may_claim(member.rank()));
     }
 };
 

@@ -17,7 +17,7 @@
 
 namespace ulc::engine {
 
-struct Endpoint;
+class Endpoint;
 
 /// False: no verdict is kept, for comparison (meson option fast_path).
 inline constexpr bool kKeepsVerdicts = ULC_FAST_PATH != 0;

@@ -36,21 +36,29 @@ void ErrorCount::fields(state::Archive& archive) {
     ULC_STATE(archive, ErrorCount, 1, (noted_, lately_, until_), ());
 }
 
+void Membership::fields(state::Archive& archive) {
+    ULC_STATE(archive, Membership, 1,
+              (world_, per_node_, medium_, is_local_, nodes_, gone_, groups_, removing_),
+              (job_, reorder_wait_));
+    archive.require(nodes_.size() == gone_.size() &&
+                        std::ranges::all_of(gone_, [](auto how) { return how <= kGoneDied; }),
+                    "the ranks that an endpoint keeps are in no known state");
+}
+
 void Endpoint::fields(state::Archive& archive) {
-    ULC_STATE(archive, Endpoint, 6,
-              (inlet, timer, work_, notified, local_only, woken_at, world, nodes, gone, groups,
-               removing, per_node, medium, errors, source_note, reports_),
-              (life_, look, forgets, member, net, index, handle, interrupt, region, sends, outlet,
-               offloads, job, links, user, claimant, send_frames, receive_frames, reorder_wait));
+    ULC_STATE(
+        archive, Endpoint, 6,
+        (inlet_, timer_, work_, woken_at_, membership_, errors_, source_note_, reports_),
+        (notified_, forgets_, look_, life_, member_, net_, handle_, interrupt_, region_, sends_,
+         outlet_, offloads_, links_, user_, claimant_, send_frames_, receive_frames_));
     if (archive.exporting()) return;
-    const std::size_t ranks = member == nullptr ? 0 : member->size();
-    const bool counts = member == nullptr ||
-                        (nodes.size() == ranks && gone.size() == ranks && outlet->ranks() == ranks);
-    const bool linked = member == nullptr || links == nullptr || links->slots.size() == ranks;
-    archive.require((work_ & ~bits(endpoint::kAllWork)) == 0 && counts && linked &&
-                        reports_.is_valid(ranks) &&
-                        std::ranges::all_of(gone, [](auto how) { return how <= kGoneDied; }),
-                    "the ranks that an endpoint keeps are not those of its job");
+    const std::size_t ranks = member_ == nullptr ? 0 : member_->size();
+    const bool counts =
+        member_ == nullptr || (membership_.ranks() == ranks && outlet_->ranks() == ranks);
+    const bool linked = member_ == nullptr || links_ == nullptr || links_->slots.size() == ranks;
+    archive.require(
+        (work_ & ~bits(endpoint::kAllWork)) == 0 && counts && linked && reports_.is_valid(ranks),
+        "the ranks that an endpoint keeps are not those of its job");
 }
 
 }  // namespace ulc::engine

@@ -107,11 +107,11 @@ private:
         bool there = place != nullptr;
         archive_.values(there);
         if (!there) return;
-        std::uint32_t net = place ? place->net->index : 0;
-        std::uint32_t user = place ? user_of(*place->user) - 1 : 0;
+        std::uint32_t net = place ? place->net().index : 0;
+        std::uint32_t user = place ? user_of(place->user()) - 1 : 0;
         Claimant claimant;
-        if (place) claimant = place->claimant;
-        EndpointId handle = place ? place->handle : 0;
+        if (place) claimant = place->claimant();
+        EndpointId handle = place ? place->handle() : 0;
         archive_.values(net, user, claimant.octets, claimant.pid, claimant.start_ticks, handle);
         if (archive_.importing() && !make(index, net, user, claimant, handle)) return;
         archive_.values(place->life());
@@ -128,41 +128,37 @@ private:
         if (!archive_.require(known && core_.accounts.charge(*users[user], claimant.octets),
                               "an endpoint has no place, net or user"))
             return false;
-        core_.table[index] =
-            std::make_unique<Endpoint>(*core_.nets[net], *users[user], core_.config.pending_sends);
-        Endpoint& endpoint = *core_.table[index];
-        endpoint.claimant = claimant;
-        endpoint.index = index;
-        endpoint.handle = handle;
+        core_.table[index] = std::make_unique<Endpoint>(*core_.nets[net], *users[user], claimant,
+                                                        handle, core_.config.pending_sends);
         return true;
     }
 
     void exchange_admitted(Endpoint& endpoint) {
         if (archive_.importing() && !map(endpoint)) return;
-        bool has_member = endpoint.member != nullptr;
-        bool has_links = endpoint.links != nullptr;
-        bool has_offloads = endpoint.offloads != nullptr;
-        archive_.values(endpoint.job, has_member, has_links, has_offloads);
+        bool has_member = endpoint.member() != nullptr;
+        bool has_links = endpoint.links() != nullptr;
+        bool has_offloads = endpoint.offloads() != nullptr;
+        JobId job = endpoint.membership().job();
+        archive_.values(job, has_member, has_links, has_offloads);
         if (archive_.importing()) {
-            if (has_links) endpoint.links = std::make_unique<EndpointLinks>();
-            if (has_offloads) {
-                endpoint.offloads = std::make_unique<endpoint::Offloads>(
-                    core_.config.offloads_max, core_.config.offload_steps_max, core_.counters);
-                endpoint.outlet->set_offloads(endpoint.offloads.get());
-            }
+            endpoint.membership().enter(job);
+            if (has_links) endpoint.begin_links(std::make_unique<EndpointLinks>());
+            if (has_offloads)
+                endpoint.begin_offloads(core_.config.offloads_max, core_.config.offload_steps_max,
+                                        core_.counters);
         }
-        if (has_links) archive_.values(*endpoint.links);
-        if (has_offloads) archive_.values(*endpoint.offloads);
+        if (has_links) archive_.values(*endpoint.links());
+        if (has_offloads) archive_.values(*endpoint.offloads());
         if (has_member) exchange_member(endpoint);
         if (!archive_.ok()) return;
-        archive_.values(*endpoint.outlet);
-        endpoint.sends.fields(archive_, endpoint.region, endpoint.net->port.pool);
+        archive_.values(*endpoint.outlet());
+        endpoint.sends().fields(archive_, endpoint.region(), endpoint.net().port.pool);
         archive_.values(endpoint);
     }
 
     /// The memory of a client, which stays where it is.
     bool map(Endpoint& endpoint) {
-        const Mapping mapping = regions_.find(regions_.context, endpoint.handle);
+        const Mapping mapping = regions_.find(regions_.context, endpoint.handle());
         if (!archive_.require(!endpoint.life().has_memory() || mapping.region != nullptr,
                               "the memory of an endpoint is not here"))
             return false;
@@ -170,20 +166,20 @@ private:
                 abi::validate_layout(mapping.layout, mapping.layout.region_octets) == Err::kOk,
                 "the memory of an endpoint has no layout"))
             return false;
-        endpoint.region =
-            abi::Region(endpoint.life().has_memory() ? mapping.region : kNoRegion, mapping.layout);
-        endpoint.inlet = endpoint::Inlet(endpoint.region.submission_consumer());
-        endpoint.outlet = std::make_unique<endpoint::Outlet>(endpoint.region, core_.counters);
-        endpoint.interrupt = mapping.interrupt;
+        endpoint.map(
+            abi::Region(endpoint.life().has_memory() ? mapping.region : kNoRegion, mapping.layout),
+            core_.counters, mapping.interrupt, core_.config.wake != nullptr);
         return true;
     }
 
     void exchange_member(Endpoint& endpoint) {
-        Rank rank = endpoint.member ? endpoint.member->rank() : 0;
-        std::uint16_t size = endpoint.member ? endpoint.member->size() : 0;
-        archive_.values(rank, size, endpoint.reorder_wait);
+        Rank rank = endpoint.member() ? endpoint.member()->rank() : 0;
+        std::uint16_t size = endpoint.member() ? endpoint.member()->size() : 0;
+        Nanos reorder_wait = endpoint.membership().reorder_wait();
+        archive_.values(rank, size, reorder_wait);
+        endpoint.membership().set_reorder_wait(reorder_wait);
         if (archive_.importing() && !make_member(endpoint, rank, size)) return;
-        exchange_transport(*endpoint.member);
+        exchange_transport(*endpoint.member());
     }
 
     template <class Transport>
@@ -199,14 +195,14 @@ private:
         urtp::TransportConfig config;
         config.rank = rank;
         std::vector<urtp::Peer> peers(size);
-        if (endpoint.links != nullptr) {
-            config.profile = std::as_const(endpoint.net->jobs).links().profile(endpoint.handle);
-            config.mtu = endpoint.net->port.info.mtu;
+        if (endpoint.links() != nullptr) {
+            config.profile = std::as_const(endpoint.net().jobs).links().profile(endpoint.handle());
+            config.mtu = endpoint.net().port.info.mtu;
             if (!archive_.require(rank == kNoRank && size > 0, "an endpoint of links has a rank"))
                 return false;
         } else {
             JobView job;
-            if (!archive_.require(endpoint.net->jobs.job(endpoint.job, job) &&
+            if (!archive_.require(endpoint.net().jobs.job(endpoint.membership().job(), job) &&
                                       rank < job.roster.size() && size == job.roster.size(),
                                   "the job of an endpoint is not formed"))
                 return false;
@@ -241,7 +237,7 @@ private:
         const std::size_t size = archive_.count(list.size(), core_.table.size(), sentence);
         if (archive_.importing()) list.clear();
         for (std::size_t n = 0; n < size && archive_.ok(); ++n) {
-            EndpointId handle = archive_.exporting() ? list[n]->handle : 0;
+            EndpointId handle = archive_.exporting() ? list[n]->handle() : 0;
             archive_.values(handle);
             if (archive_.exporting()) continue;
             Endpoint* endpoint = core_.find(handle);
@@ -261,7 +257,7 @@ private:
             exchange_list(
                 group.members,
                 [&](const Endpoint& e) {
-                    return e.net == &net && std::ranges::count(e.groups, group.handle) == 1;
+                    return e.is_on(net) && e.membership().has_group(group.handle);
                 },
                 "a member of a group is not there");
             memberships += group.members.size();
@@ -275,8 +271,8 @@ private:
             group.payer = users[payer - 1].get();
         });
         for (const auto& endpoint : core_.table)
-            if (endpoint != nullptr && endpoint->net == &net)
-                memberships -= endpoint->groups.size();
+            if (endpoint != nullptr && endpoint->is_on(net))
+                memberships -= endpoint->membership().groups().size();
         archive_.require(memberships == 0, "an endpoint is a member of a group that is not there");
     }
 
@@ -287,7 +283,7 @@ private:
         for (const auto& user : core_.accounts.users()) {
             exchange_list(
                 user->active,
-                [&](const Endpoint& e) { return e.user == user.get() && admitted(e); },
+                [&](const Endpoint& e) { return &e.user() == user.get() && admitted(e); },
                 "an endpoint that has turns is not its user's");
             turns += user->active.size();
         }
@@ -302,7 +298,7 @@ private:
         if (core_.quiet_until == 0) return;
         std::vector<EndpointId> handles;
         for (const Look& look : core_.looks)
-            handles.push_back(look.endpoint->handle);
+            handles.push_back(look.endpoint->handle());
         auto from = static_cast<std::uint32_t>(core_.looks_from - core_.looks.data());
         auto to = static_cast<std::uint32_t>(core_.looks_to - core_.looks.data());
         archive_.values(handles, from, to);
@@ -316,8 +312,8 @@ private:
             if (!archive_.require(endpoint != nullptr && endpoint->life().has_memory(),
                                   "a round looks at a client that is not there"))
                 return;
-            endpoint->look = static_cast<std::uint32_t>(core_.looks.size());
-            core_.looks.push_back({endpoint->inlet.next(), endpoint});
+            endpoint->set_look(static_cast<std::uint32_t>(core_.looks.size()));
+            core_.looks.push_back({endpoint->inlet().next(), endpoint});
         }
         core_.looks_from = core_.looks.data() + from;
         core_.looks_to = core_.looks.data() + to;
@@ -343,13 +339,13 @@ void Core::fields(state::Archive& archive) {
 namespace {
 
 std::string name_of(const Endpoint& endpoint) {
-    return "process " + std::to_string(endpoint.claimant.pid) + " of user " +
-           std::to_string(endpoint.user->uid) + " (endpoint " + std::to_string(endpoint.handle) +
+    return "process " + std::to_string(endpoint.claimant().pid) + " of user " +
+           std::to_string(endpoint.user().uid) + " (endpoint " + std::to_string(endpoint.handle()) +
            ")";
 }
 
 bool has_collective(const Endpoint& endpoint) noexcept {
-    return endpoint.offloads != nullptr && !endpoint.offloads->empty();
+    return endpoint.offloads() != nullptr && !endpoint.offloads()->empty();
 }
 
 }  // namespace
@@ -360,7 +356,7 @@ void Engine::export_state(state::Exporter& exporter) const {
             return exporter.fail(name_of(*endpoint) +
                                  " has a collective that the engine carries "
                                  "out");
-        if (endpoint->region.reaches_process())
+        if (endpoint->region().reaches_process())
             return exporter.fail(name_of(*endpoint) + " is the engine's own");
     }
     Exchange(*core_, exporter, {}).run();

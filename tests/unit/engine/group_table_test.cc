@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of the endpoints of a group (engine/group_table.h), against std::map: one handle
+// The table of the endpoints of a group (engine/groups/group_table.h), against std::map: one handle
 // belongs to one job, and the table has a limit.
-#include "engine/group_table.h"
+#include "engine/groups/group_table.h"
 
 #include <gtest/gtest.h>
 

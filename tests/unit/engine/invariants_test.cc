@@ -41,28 +41,28 @@ struct Breaker {
     static void report_without_work(engine::Endpoint& e) {
         e.reports_.add({.kind = abi::CompletionKind::kLeft});
     }
-    static void open_message_of_none(engine::Endpoint& e) { ++e.sends.open_count_; }
+    static void open_message_of_none(engine::Endpoint& e) { ++e.sends_.open_count_; }
     static void fuller_queue(engine::Endpoint& e) {
-        e.sends.tail_ = e.sends.head_ + e.sends.mask_ + 2;
+        e.sends_.tail_ = e.sends_.head_ + e.sends_.mask_ + 2;
     }
-    static void awaited_nothing(engine::Endpoint& e) { (void)e.sends.awaiting_.push_back({}); }
-    static void lost_block(engine::Endpoint& e) { (void)e.outlet->arena_.allocate(64); }
-    static void place_of_none(engine::Endpoint& e) { ++e.outlet->places_; }
+    static void awaited_nothing(engine::Endpoint& e) { (void)e.sends_.awaiting_.push_back({}); }
+    static void lost_block(engine::Endpoint& e) { (void)e.outlet_->arena_.allocate(64); }
+    static void place_of_none(engine::Endpoint& e) { ++e.outlet_->places_; }
     static void source_of_none(engine::Endpoint& e) {
-        e.outlet->reserves_.emplace_back();
-        e.outlet->sources_.emplace_back();
+        e.outlet_->reserves_.emplace_back();
+        e.outlet_->sources_.emplace_back();
     }
     static void two_destinations(engine::Endpoint& e) {
-        e.outlet->reserves_.emplace_back();
-        e.outlet->sources_.emplace_back();
-        e.outlet->sources_[0].open = true;
-        e.outlet->sources_[0].block = e.outlet->arena_.allocate(64);
-        e.outlet->sources_[0].place.base = e.region.rx(0, 64);
+        e.outlet_->reserves_.emplace_back();
+        e.outlet_->sources_.emplace_back();
+        e.outlet_->sources_[0].open = true;
+        e.outlet_->sources_[0].block = e.outlet_->arena_.allocate(64);
+        e.outlet_->sources_[0].place.base = e.region().rx(0, 64);
     }
-    static void free_count(engine::Endpoint& e) { --e.outlet->arena_.free_; }
-    static void bin_without_bit(engine::Endpoint& e) { e.outlet->arena_.bins_used_ = 0; }
+    static void free_count(engine::Endpoint& e) { --e.outlet_->arena_.free_; }
+    static void bin_without_bit(engine::Endpoint& e) { e.outlet_->arena_.bins_used_ = 0; }
     static void block_of_no_state(engine::Endpoint& e) {
-        e.outlet->arena_.granules_[0].state = RxArena::kInterior;
+        e.outlet_->arena_.granules_[0].state = RxArena::kInterior;
     }
 };
 
@@ -139,10 +139,11 @@ private:
 TEST_F(InvariantsDeathTest, of_an_endpoint) {
     sees(endpoint::Breaker::unknown_work, "kAllWork");
     sees(endpoint::Breaker::report_without_work, "Work::kControl");
-    sees([](Endpoint& e) { e.removing.push_back(7); }, "Work::kControl");
+    sees([](Endpoint& e) { (void)(e.membership().add_group(7), e.membership().begin_removal(7)); },
+         "Work::kControl");
     sees([](Endpoint& e) { e.life().leave(kNever); }, "Work::kControl");
     sees([](Endpoint& e) { e.life().lose_memory(); }, "life_.is_valid");
-    sees([](Endpoint& e) { e.timer = 3; }, "timer");
+    sees([](Endpoint& e) { e.set_timer(3); }, "timer");
 }
 
 TEST_F(InvariantsDeathTest, of_its_reports) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/group_table.h"
+#include "engine/groups/group_table.h"
 
 #include <algorithm>
 #include <bit>

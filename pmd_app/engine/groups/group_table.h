@@ -17,7 +17,7 @@ class Archive;
 
 namespace ulc::engine {
 
-struct Endpoint;
+class Endpoint;
 struct User;
 
 struct LocalGroup {

@@ -68,7 +68,7 @@ AddressId own_address(const Endpoint& endpoint, std::span<const Rank> ranks) {
     std::vector<Mac> macs;
     macs.reserve(ranks.size());
     for (const Rank rank : ranks)
-        macs.push_back(endpoint.member->peer(rank).mac);
+        macs.push_back(endpoint.member()->peer(rank).mac);
     std::ranges::sort(macs, {}, &Mac::octets);
     macs.erase(std::unique(macs.begin(), macs.end()), macs.end());
     std::uint32_t hash = kFnvBasis32;  // folded to 24 bits
@@ -83,7 +83,8 @@ std::vector<NodeIndex> nodes_of(const Endpoint& endpoint, std::span<const Rank> 
     std::vector<NodeIndex> nodes;
     nodes.reserve(ranks.size());
     for (const Rank rank : ranks)
-        if (endpoint.nodes[rank] != kNoNode) nodes.push_back(endpoint.nodes[rank]);
+        if (endpoint.membership().node_of(rank) != kNoNode)
+            nodes.push_back(endpoint.membership().node_of(rank));
     std::ranges::sort(nodes);
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     return nodes;
@@ -99,7 +100,7 @@ std::uint64_t weight_of(const LocalGroup& group, Nanos now) {
 AddressOffers offers_of(const Endpoint& endpoint, const LocalGroup& group, Nanos now) {
     std::vector<PlacedGroup> placed;
     std::size_t nodes = 0;
-    endpoint.net->groups.each([&](const LocalGroup& other) {
+    endpoint.net().groups.each([&](const LocalGroup& other) {
         nodes = std::max(nodes, other.nodes.size());
         if (other.address != kBroadcastAddress)
             placed.push_back({other.address, other.nodes, weight_of(other, now)});
@@ -110,10 +111,10 @@ AddressOffers offers_of(const Endpoint& endpoint, const LocalGroup& group, Nanos
 /// Places a new group of this node, or another member of it.
 void place(Endpoint& endpoint, LocalGroup& group, std::span<const Rank> ranks, Nanos now) {
     if (!group.any_remote || group.own != kBroadcastAddress) return;
-    MulticastFilter& filter = endpoint.net->filter;
+    MulticastFilter& filter = endpoint.net().filter;
     group.since = now;
     group.own = own_address(endpoint, ranks);
-    if (endpoint.net->port.info.multicast_filters != kPassesAll)
+    if (endpoint.net().port.info.multicast_filters != kPassesAll)
         group.nodes = nodes_of(endpoint, ranks);
     if (!filter.has_room(group.own)) return;
     filter.listen(group.own);
@@ -145,7 +146,7 @@ Err listen(Net& net, LocalGroup& group, AddressId address) {
 }
 
 void use(Core& core, Endpoint& endpoint, LocalGroup& group) {
-    endpoint.member->set_group_address(group.handle, mac_of_address(group.address));
+    endpoint.member()->set_group_address(group.handle, mac_of_address(group.address));
     group.used = true;
     if (group.address == group.own || group.shares) return;
     group.shares = true;
@@ -153,7 +154,7 @@ void use(Core& core, Endpoint& endpoint, LocalGroup& group) {
 }
 
 void leave_group(Core& core, Endpoint& endpoint, GroupHandle handle) noexcept {
-    Net& net = *endpoint.net;
+    Net& net = endpoint.net();
     LocalGroup* group = net.groups.find(handle);
     if (group != nullptr && group->members.size() == 1 && group->members[0] == &endpoint) {
         net.filter.release(group->address);
@@ -162,10 +163,10 @@ void leave_group(Core& core, Endpoint& endpoint, GroupHandle handle) noexcept {
     }
     net.groups.leave(handle, &endpoint);
     group = net.groups.find(handle);
-    if (group == nullptr || group->payer != endpoint.user) return;
+    if (group == nullptr || group->payer != &endpoint.user()) return;
     // The account goes to a member that is still there: this endpoint may be the last of its user.
-    User& heir = *group->members[0]->user;
-    if (&heir == endpoint.user) return;
+    User& heir = group->members[0]->user();
+    if (&heir == &endpoint.user()) return;
     core.accounts.move_group(*group->payer, heir, net.index);
     group->payer = &heir;
 }
@@ -173,92 +174,90 @@ void leave_group(Core& core, Endpoint& endpoint, GroupHandle handle) noexcept {
 // ---------------------------------------------------------------- records
 
 Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle, Nanos now) {
-    if (endpoint.member == nullptr || !endpoint.life().is_open()) return Err::kNotFormed;
+    if (endpoint.member() == nullptr || !endpoint.life().is_open()) return Err::kNotFormed;
     if (!is_group(handle)) return Err::kInvalid;
-    urtp::Transport& member = *endpoint.member;
+    urtp::Transport& member = *endpoint.member();
     Err error = judge_ranks(core, member);
     if (error != Err::kOk) return error;
-    if (endpoint.net->groups.foreign(handle, endpoint.world)) return Err::kMismatch;
+    if (endpoint.net().groups.foreign(handle, endpoint.membership().world())) return Err::kMismatch;
     // The first member here pays; if its user ends before the group, another member's user pays.
-    const bool is_new = endpoint.net->groups.find(handle) == nullptr;
-    if (is_new && !core.accounts.take_group(*endpoint.user, endpoint.net->index)) {
+    const bool is_new = endpoint.net().groups.find(handle) == nullptr;
+    if (is_new && !core.accounts.take_group(endpoint.user(), endpoint.net().index)) {
         core.counters.add(Counter::refused_groups);
         return Err::kLimit;
     }
     error = member.add_group(handle, core.ranks_scratch);
-    LocalGroup* group =
-        error == Err::kOk ? endpoint.net->groups.join(handle, endpoint.world, &endpoint) : nullptr;
+    LocalGroup* group = error == Err::kOk ? endpoint.net().groups.join(
+                                                handle, endpoint.membership().world(), &endpoint)
+                                          : nullptr;
     if (group == nullptr) {
-        if (is_new) core.accounts.give_group(*endpoint.user, endpoint.net->index);
+        if (is_new) core.accounts.give_group(endpoint.user(), endpoint.net().index);
         if (error == Err::kOk) (void)member.remove_group(handle);
         return error == Err::kOk ? Err::kLimit : error;
     }
-    if (is_new) group->payer = endpoint.user;
+    if (is_new) group->payer = &endpoint.user();
     for (const Rank rank : core.ranks_scratch)
-        group->any_remote |= member.peer(rank).mac != endpoint.net->port.info.mac;
-    endpoint.groups.push_back(handle);
+        group->any_remote |= member.peer(rank).mac != endpoint.net().port.info.mac;
+    endpoint.membership().add_group(handle);
     place(endpoint, *group, core.ranks_scratch, now);
     return group;
 }
 
 bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nanos now) {
     const abi::Block& block = record.body.block;
-    const std::byte* shared = endpoint.region.tx(block.offset, block.length);
+    const std::byte* shared = endpoint.region().tx(block.offset, block.length);
     if (shared == nullptr || block.length % sizeof(Rank) != 0 || block.length > 2 * UINT16_MAX)
         return false;
     core.ranks_scratch.resize(block.length / sizeof(Rank));
     if (block.length > 0) std::memcpy(core.ranks_scratch.data(), shared, block.length);
     const Result<LocalGroup*> made = add_group(core, endpoint, record.stream, now);
     if (!made.ok()) bad_record(core, endpoint);
-    CompletionRecord* out = endpoint.outlet->claim_report(made.ok() ? CompletionKind::kGroupReady
-                                                                    : CompletionKind::kGroupFailed);
+    CompletionRecord* out = endpoint.outlet()->claim_report(
+        made.ok() ? CompletionKind::kGroupReady : CompletionKind::kGroupFailed);
     ULC_CHECK(out != nullptr);  // drain() ensured it
     out->stream = record.stream;
     out->tag = record.cookie;
     if (made.ok()) {
         abi::GroupOffers offers = offers_for_client(endpoint, *made.value(), now);
-        offers.per_node = ranks_per_node(*endpoint.member, core.ranks_scratch);
+        offers.per_node = ranks_per_node(*endpoint.member(), core.ranks_scratch);
         out->flags = abi::kCompleteInline;
         out->inline_length = sizeof offers;
         std::memcpy(out->body.inline_octets, &offers, sizeof offers);
     } else {
         out->status = static_cast<std::int16_t>(made.error());
     }
-    endpoint.outlet->publish_report();
+    endpoint.outlet()->publish_report();
     return true;
 }
 
 void on_remove_group(Core& core, Endpoint& endpoint, GroupHandle handle) {
-    const bool known = handle != endpoint.world &&
-                       std::ranges::count(endpoint.groups, handle) == 1 &&
-                       std::ranges::count(endpoint.removing, handle) == 0;
-    if (!known || endpoint.member == nullptr) {
+    if (endpoint.member() == nullptr || !endpoint.membership().begin_removal(handle)) {
         bad_record(core, endpoint);
         return;
     }
-    endpoint.removing.push_back(handle);
     endpoint.mark(Work::kControl);
 }
 
 /// Returns the endpoint's group that a record about addresses names; nullptr: none, or the client
 /// may not choose its address.
 LocalGroup* group_of(Endpoint& endpoint, const SubmissionRecord& record) {
-    const bool known = record.stream != endpoint.world && record.cookie <= kAddressIdMax &&
-                       std::ranges::count(endpoint.groups, record.stream) == 1;
-    return known ? endpoint.net->groups.find(record.stream) : nullptr;
+    const bool known = record.stream != endpoint.membership().world() &&
+                       record.cookie <= kAddressIdMax &&
+                       endpoint.membership().has_group(record.stream);
+    return known ? endpoint.net().groups.find(record.stream) : nullptr;
 }
 
 void on_listen_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     LocalGroup* group = group_of(endpoint, record);
     const Err error =
-        group != nullptr ? listen(*endpoint.net, *group, record.cookie) : Err::kInvalid;
+        group != nullptr ? listen(endpoint.net(), *group, record.cookie) : Err::kInvalid;
     if (error == Err::kInvalid) bad_record(core, endpoint);
-    CompletionRecord* out = endpoint.outlet->claim_report(CompletionKind::kGroupListens);
+    CompletionRecord* out = endpoint.outlet()->claim_report(CompletionKind::kGroupListens);
     ULC_CHECK(out != nullptr);  // drain() ensured it
     out->stream = record.stream;
     out->tag = record.cookie;
     out->status = static_cast<std::int16_t>(error);
-    endpoint.outlet->publish_report();
+    endpoint.outlet()->publish_report();
 }
 
 void on_use_address(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
@@ -267,7 +266,7 @@ void on_use_address(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
     const bool listens =
         group != nullptr &&
         (group->address == record.cookie ||
-         (record.cookie == kBroadcastAddress && listen(*endpoint.net, *group, 0) == Err::kOk));
+         (record.cookie == kBroadcastAddress && listen(endpoint.net(), *group, 0) == Err::kOk));
     if (!listens) {
         bad_record(core, endpoint);
         return;
@@ -297,36 +296,33 @@ bool group_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record
 
 void place_world(Core& core, Endpoint& endpoint, LocalGroup& world) {
     std::vector<Rank>& all = core.ranks_scratch;
-    all.resize(endpoint.member->size());
+    all.resize(endpoint.member()->size());
     std::iota(all.begin(), all.end(), Rank{0});
-    endpoint.per_node = ranks_per_node(*endpoint.member, all);
+    endpoint.membership().set_per_node(ranks_per_node(*endpoint.member(), all));
     if (!world.any_remote) return;
     place(endpoint, world, all, core.now);
     if (world.address != world.own) {  // then the port passes all multicasts
-        endpoint.net->filter.listen(world.own);
+        endpoint.net().filter.listen(world.own);
         world.address = world.own;
     }
     world.used = true;
-    endpoint.member->set_group_address(world.handle, mac_of_address(world.address));
+    endpoint.member()->set_group_address(world.handle, mac_of_address(world.address));
 }
 
 // Sends before kRemoveGroup may still wait, so the queue must be empty.
 bool remove_groups(Core& core, Endpoint& endpoint) {
-    if (endpoint.removing.empty() || endpoint.member == nullptr || !endpoint.sends.empty())
-        return false;
-    return std::erase_if(endpoint.removing, [&](GroupHandle handle) {
-               if (endpoint.member->remove_group(handle) == Err::kAgain) return false;
-               leave_group(core, endpoint, handle);
-               std::erase(endpoint.groups, handle);
-               return true;
-           }) > 0;
+    if (endpoint.member() == nullptr || !endpoint.sends().empty()) return false;
+    return endpoint.membership().remove_groups([&](GroupHandle handle) {
+        if (endpoint.member()->remove_group(handle) == Err::kAgain) return false;
+        leave_group(core, endpoint, handle);
+        return true;
+    });
 }
 
 void leave_groups(Core& core, Endpoint& endpoint) noexcept {
-    for (const GroupHandle group : endpoint.groups)
+    for (const GroupHandle group : endpoint.membership().groups())
         leave_group(core, endpoint, group);
-    endpoint.groups.clear();
-    endpoint.removing.clear();
+    endpoint.membership().clear_groups();
 }
 
 }  // namespace ulc::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/multicast_filter.h"
+#include "engine/groups/multicast_filter.h"
 
 #include <algorithm>
 
