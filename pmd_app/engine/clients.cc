@@ -241,15 +241,13 @@ void close_client(Core& core, Endpoint& endpoint, Err how, Nanos now) {
 void remove(Core& core, Endpoint& endpoint) {
     User& user = endpoint.user();
     const std::uint64_t octets = endpoint.claimant().octets;
-    std::erase(core.active, &endpoint);
-    std::erase(user.active, &endpoint);
     if (endpoint.net().landing == &endpoint) endpoint.net().landing = nullptr;
     leave_groups(core, endpoint);
     endpoint.sends().abort(endpoint.net().port.pool);
     const Port& port = endpoint.net().port;
     if (port.remove_memory != nullptr && endpoint.outlet() != nullptr)  // it was admitted
         port.remove_memory(port.context, endpoint.region().tx(0, 0));
-    core.table[endpoint.handle() & kHandleIndexMask].reset();
+    core.table.remove(endpoint);
     core.accounts.leave(user, octets);
 }
 

@@ -154,7 +154,7 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
         case JobEventKind::kPeerLeft:
         case JobEventKind::kPeerDied:
         case JobEventKind::kPeerExcluded:
-            for (Endpoint* endpoint : core.active) {
+            for (Endpoint* endpoint : core.table.active()) {
                 if (!endpoint->is_on(net) || endpoint->membership().job() != event.job) continue;
                 if (endpoint->member() == nullptr) continue;
                 if (endpoint->member()->rank() == event.rank) continue;

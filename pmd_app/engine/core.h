@@ -19,8 +19,10 @@
 #include "abi/region.h"
 #include "base/counters.h"
 #include "engine/accounts.h"
+#include "engine/clients/endpoint.h"
+#include "engine/clients/endpoint_table.h"
 #include "engine/config.h"
-#include "engine/endpoint.h"
+#include "engine/fast/quiet.h"
 #include "engine/fast/verdicts.h"
 #include "engine/groups/group_table.h"
 #include "engine/groups/multicast_filter.h"
@@ -113,12 +115,6 @@ struct Net {
     }
 };
 
-/// The place of a client's next submission, which quiet rounds check.
-struct Look {
-    abi::NextSlot next;
-    Endpoint* endpoint;
-};
-
 struct Core {
     Core(const EngineConfig& config, std::span<const Port> ports);
     ~Core();
@@ -129,10 +125,8 @@ struct Core {
     seal::Tokens tokens;
     Accounts accounts;
     std::vector<std::unique_ptr<Net>> nets;
-    std::vector<std::unique_ptr<Endpoint>> table;  ///< by handle index
-    std::vector<std::uint32_t> generations;        ///< by handle index: the next one
-    std::uint32_t next_index = 0;                  ///< the first that reserve() checks
-    std::vector<Endpoint*> active;                 ///< admitted and not gone
+    EndpointTable table;  ///< behind the nets, to end before them
+    Quiet quiet;
     std::vector<Rank> ranks_scratch;
     std::vector<std::uint8_t> seen_scratch;
     JobEvent job_event;           ///< run_jobs() keeps it, so that no round clears its text
@@ -140,16 +134,7 @@ struct Core {
     std::uint32_t user_turn = 0;  ///< round robin over the users: which transmits first
     Nanos now = 0;                ///< time of this round
     std::uint32_t beats = 0;      ///< calls of Engine::beat()
-    bool moved = true;            ///< in this round, or since: the next one is due at once
     bool offloading = false;      ///< at the end of the last general round
-    /// Rounds before this time only poll (round.cc); 0: the next one is general.
-    Nanos quiet_until = 0;
-    std::uint32_t still_rounds = 0;  ///< consecutive general rounds without movement
-    std::vector<Look> looks;         ///< one for each client that may submit; valid in quiet
-    Look* looks_from = nullptr;      ///< the next quiet round checks from here …
-    Look* looks_to = nullptr;        ///< … to before this one
-    /// Still rounds after which rounds check some clients in turn; before that, all.
-    std::uint32_t looks_turn_after = UINT32_MAX;
     bool stopping = false;
 
     void fields(state::Archive& archive);
@@ -160,12 +145,7 @@ struct Core {
     [[nodiscard]] bool holds(const Verdict& verdict) const noexcept {
         return kKeepsVerdicts && verdict.epoch == verdicts_epoch_;
     }
-    [[nodiscard]] Endpoint* find(Handle handle) const noexcept {
-        const std::uint32_t index = handle & kHandleIndexMask;
-        if (index >= table.size()) return nullptr;
-        Endpoint* endpoint = table[index].get();
-        return endpoint != nullptr && endpoint->handle() == handle ? endpoint : nullptr;
-    }
+    [[nodiscard]] Endpoint* find(EndpointId handle) const noexcept { return table.find(handle); }
     [[nodiscard]] endpoint::SendContext send_context(Endpoint& e) noexcept {
         return {
             .member = e.member(),
@@ -202,11 +182,6 @@ Endpoint* take_frame(Core& core, Net& net, Segment* segment, Nanos now);
 // --- round.cc
 /// Runs a round with all its steps. Returns true if something moved.
 bool poll_general(Core& core, Nanos now);
-/// Makes the next quiet round check the submissions of all clients.
-inline void look_at_all(Core& core) noexcept {
-    core.looks_from = core.looks.data();
-    core.looks_to = core.looks_from + core.looks.size();
-}
 /// Defers timers that are due without work, in quiet that ends now. Returns true if it continues.
 bool prolong_quiet(Core& core, Nanos now);
 /// Runs the rest of a round whose submissions and frames were taken.

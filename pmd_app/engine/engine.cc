@@ -15,7 +15,6 @@ namespace {
 constexpr Nanos kClientPatience = kMillisecond;  ///< between looks at a client whose ring is full
 /// Tickets of departures wrap soon after the start, so that each run of an engine crosses the wrap.
 constexpr std::uint32_t kFirstTicket = 0U - 1024U;
-constexpr std::uint32_t kGenerationMask = (1U << (31 - kHandleIndexBits)) - 1;
 
 jobs::JobsConfig jobs_config(const EngineConfig& config, const Port& port, seal::Tokens& tokens,
                              GroupTable* groups) {
@@ -59,7 +58,7 @@ Nanos deadline_of(const Core& core, Nanos now) {
     Nanos deadline = kNever;
     for (const auto& net : core.nets)
         deadline = std::min(deadline, deadline_of(*net));
-    for (const Endpoint* endpoint : core.active)
+    for (const Endpoint* endpoint : core.table.active())
         deadline = std::min(deadline, deadline_of(*endpoint, now));
     return deadline;
 }
@@ -145,6 +144,20 @@ bool take_addresses(Core& core, Net& net) {
     return any;
 }
 
+namespace {
+
+std::vector<std::unique_ptr<Net>> make_nets(const EngineConfig& config, std::span<const Port> ports,
+                                            seal::Tokens& tokens, Counters& counters) {
+    ULC_CHECK(!ports.empty() && ports.size() <= kNetsMax);
+    std::vector<std::unique_ptr<Net>> nets;
+    for (const Port& port : ports)
+        nets.push_back(std::make_unique<Net>(config, port, static_cast<std::uint32_t>(nets.size()),
+                                             tokens, counters));
+    return nets;
+}
+
+}  // namespace
+
 Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
     : config(engine_config),
       own_counters(engine_config.counters == nullptr ? std::make_unique<Counters>() : nullptr),
@@ -152,25 +165,12 @@ Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
       tokens(engine_config.seed),
       accounts(engine_config.accounts, engine_config.endpoints_max, engine_config.groups_max,
                static_cast<std::uint32_t>(ports.size())),
-      table(engine_config.endpoints_max),
-      generations(engine_config.endpoints_max) {
-    ULC_CHECK(engine_config.endpoints_max > 0 &&
-              engine_config.endpoints_max <= kHandleIndexMask + 1);
-    ULC_CHECK(!ports.empty() && ports.size() <= kNetsMax);
-    for (const Port& port : ports)
-        nets.push_back(std::make_unique<Net>(config, port, static_cast<std::uint32_t>(nets.size()),
-                                             tokens, counters));
-    for (auto& generation : generations)
-        generation = static_cast<std::uint32_t>(tokens.next()) & kGenerationMask;
-    active.reserve(engine_config.endpoints_max);
-}
+      nets(make_nets(config, ports, tokens, counters)),
+      table(engine_config.endpoints_max, tokens) {}
 
 Core::~Core() {
     for (auto& net : nets)
         net->transmitter.drop_all();
-    for (auto& endpoint : table) {
-        if (endpoint != nullptr) endpoint->sends().abort(endpoint->net().port.pool);
-    }
 }
 
 Engine::Engine(const EngineConfig& config, std::span<const Port> ports)
@@ -188,22 +188,11 @@ Result<EndpointId> Engine::reserve(std::uint32_t net, const Claimant& claimant, 
         if (why != nullptr) *why = refusal;
         return Err::kLimit;
     }
-    // The index after the last one given: a handle of an endpoint that is gone meets another
-    // endpoint late.
-    const auto size = static_cast<std::uint32_t>(core_->table.size());
-    for (std::uint32_t n = 0; n < size; ++n) {
-        const std::uint32_t index = (core_->next_index + n) % size;
-        if (core_->table[index] != nullptr) continue;
-        core_->next_index = (index + 1) % size;
-        std::uint32_t& generation = core_->generations[index];
-        generation = (generation + 1) & kGenerationMask;
-        if (generation == 0) generation = 1;  // handle 0 names none
-        const EndpointId id = generation << kHandleIndexBits | index;
-        core_->table[index] = std::make_unique<Endpoint>(*core_->nets[net], *user, claimant, id,
-                                                         core_->config.pending_sends);
-        return id;
-    }
-    ULC_CHECK(false);  // enter() counts the entries of the table
+    const EndpointId id = core_->table.next_handle();
+    ULC_CHECK(id != 0);  // enter() counts the places of the table
+    core_->table.put(std::make_unique<Endpoint>(*core_->nets[net], *user, claimant, id,
+                                                core_->config.pending_sends));
+    return id;
 }
 
 Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, abi::Reach reach) {
@@ -214,10 +203,9 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     endpoint->map(abi::Region(region, layout, reach), core_->counters, {},
                   core_->config.wake != nullptr);
     endpoint->life().open();
-    core_->active.push_back(endpoint);
-    core_->looks.reserve(core_->active.size());  // no round allocates
-    core_->quiet_until = 0;
-    endpoint->user().active.push_back(endpoint);
+    core_->table.admit(*endpoint);
+    core_->quiet.reserve(core_->table.active().size());
+    core_->quiet.leave();
     core_->counters.add(Counter::clients_attached);
     return Err::kOk;
 }
@@ -244,7 +232,7 @@ void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     ULC_CHECK(endpoint->region().reaches_process());
     endpoint->outlet()->set_placer(placer);
     update_landing(*endpoint);
-    if (endpoint->net().lands()) core_->quiet_until = 0;
+    if (endpoint->net().lands()) core_->quiet.leave();
 }
 
 bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) noexcept {
@@ -290,8 +278,8 @@ void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     // Such a client's sends may point to what has gone with it.
     if (died && endpoint->region().reaches_process()) leave_memory(*endpoint);
     linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
-    core_->moved = true;
-    core_->quiet_until = 0;
+    core_->quiet.note(true);
+    core_->quiet.leave();
     if (endpoint->life().is_closed()) remove(*core_, *endpoint);
 }
 
@@ -303,25 +291,25 @@ Err Engine::closed(EndpointId id) const noexcept {
 }
 
 std::uint32_t Engine::endpoints() const noexcept {
-    return static_cast<std::uint32_t>(core_->active.size());
+    return static_cast<std::uint32_t>(core_->table.active().size());
 }
 
 bool Engine::owes(EndpointId id) const noexcept {
-    if (core_->quiet_until != 0) return false;  // no endpoint has work
+    if (core_->quiet.is_on()) return false;  // no endpoint has work
     const Endpoint* endpoint = core_->find(id);
     return endpoint != nullptr && endpoint->has(Work::kTransmit);
 }
 
 Nanos Engine::next_deadline() const noexcept {
-    return core_->moved ? 0 : deadline_of(*core_, core_->now);
+    return core_->quiet.has_moved() ? 0 : deadline_of(*core_, core_->now);
 }
 
 bool Engine::prepare_sleep() {
-    for (Endpoint* endpoint : core_->active) {
+    for (Endpoint* endpoint : core_->table.active()) {
         if (endpoint->life().has_memory()) abi::engine_going_to_sleep(endpoint->region().control());
     }
     abi::sleep_fence();
-    for (Endpoint* endpoint : core_->active) {
+    for (Endpoint* endpoint : core_->table.active()) {
         if (may_take(*endpoint)) {
             awake();
             return false;
@@ -331,15 +319,15 @@ bool Engine::prepare_sleep() {
 }
 
 void Engine::awake() {
-    core_->quiet_until = 0;  // the round after a sleep looks at all endpoints
-    for (Endpoint* endpoint : core_->active) {
+    core_->quiet.leave();  // the round after a sleep looks at all endpoints
+    for (Endpoint* endpoint : core_->table.active()) {
         if (endpoint->life().has_memory()) abi::engine_awake(endpoint->region().control());
     }
 }
 
 void Engine::beat() noexcept {
     ++core_->beats;
-    for (Endpoint* endpoint : core_->active) {
+    for (Endpoint* endpoint : core_->table.active()) {
         if (endpoint->life().has_memory() && !endpoint->life().is_detached())
             endpoint->region().control().engine_beats.store(core_->beats,
                                                             std::memory_order_relaxed);
@@ -358,30 +346,30 @@ Result<AddressId> Engine::group_address(std::uint32_t net, GroupHandle group) co
 void Engine::stop_accepting() noexcept { core_->stopping = true; }
 
 bool Engine::drained() const noexcept {
-    return core_->active.empty() && std::ranges::all_of(core_->nets, [](const auto& net) {
+    return core_->table.active().empty() && std::ranges::all_of(core_->nets, [](const auto& net) {
                return net->jobs.drained() && !net->transmitter.kept();
            });
 }
 
 void Engine::check_invariants() const {
-    for (const Endpoint* endpoint : core_->active)
+    for (const Endpoint* endpoint : core_->table.active())
         endpoint->check_invariants();
     for (const auto& net : core_->nets) {
         net->jobs.check_invariants();
         net->transmitter.check_invariants();
     }
-    if (core_->quiet_until == 0) return;
+    if (!core_->quiet.is_on()) return;
     check_verdicts(*core_);
-    for (const Look& look : core_->looks)
+    for (const Look& look : core_->quiet.all_looks())
         ULC_CHECK(look.next == look.endpoint->inlet().next());
 }
 
 void Engine::check_imported() const {
-    for (const Endpoint* endpoint : core_->active)
+    for (const Endpoint* endpoint : core_->table.active())
         if (endpoint->member() != nullptr) endpoint->member()->check_invariants();
     for (const auto& net : core_->nets)
         std::as_const(net->jobs).links().check_invariants();
-    if (core_->quiet_until != 0) check_verdicts(*core_);
+    if (core_->quiet.is_on()) check_verdicts(*core_);
 }
 
 Counters& Engine::counters() noexcept { return core_->counters; }

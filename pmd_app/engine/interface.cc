@@ -62,7 +62,7 @@ void end_job(Core& core, Endpoint& endpoint, const std::string& sentence, Nanos 
 
 /// Ends what the net's endpoints have joined or begun to join.
 void end_jobs(Core& core, Net& net, const std::string& sentence, Nanos now) {
-    for (Endpoint* endpoint : core.active)
+    for (Endpoint* endpoint : core.table.active())
         if (endpoint->is_on(net) && endpoint->in_use()) end_job(core, *endpoint, sentence, now);
 }
 
@@ -71,7 +71,7 @@ void end_jobs(Core& core, Net& net, const std::string& sentence, Nanos now) {
 unsigned end_long_jobs(Core& core, Net& net, const InterfaceState& interface, Nanos now) {
     const std::string mtu = std::to_string(interface.mtu);
     unsigned ended = 0;
-    for (Endpoint* endpoint : core.active) {
+    for (Endpoint* endpoint : core.table.active()) {
         if (!endpoint->is_on(net) || !endpoint->in_use() || endpoint->membership().is_local())
             continue;
         if (endpoint->member() == nullptr || endpoint->member()->mtu() <= interface.mtu) continue;
@@ -105,7 +105,7 @@ void judge_refusals(Core& core, Net& net, const InterfaceState& interface, Nanos
 }
 
 bool is_in_use(const Core& core, const Net& net) {
-    return std::ranges::any_of(core.active, [&](const Endpoint* endpoint) {
+    return std::ranges::any_of(core.table.active(), [&](const Endpoint* endpoint) {
         return endpoint->is_on(net) && endpoint->in_use();
     });
 }

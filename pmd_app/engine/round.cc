@@ -41,8 +41,8 @@ void look_at_link(Core& core, Net& net, Nanos now) {
 }
 
 void remove_ended(Core& core) {
-    for (std::size_t n = core.active.size(); n-- > 0;) {
-        Endpoint& endpoint = *core.active[n];
+    for (std::size_t n = core.table.active().size(); n-- > 0;) {
+        Endpoint& endpoint = *core.table.active()[n];
         if (endpoint.life().is_over()) remove(core, endpoint);
     }
 }
@@ -57,7 +57,7 @@ bool receive_and_settle(Core& core, bool receives, Nanos now) {
         if (receives) moved |= receive(core, *net, now);
         if (net->jobs.next_look() <= now) moved |= run_jobs(core, *net, now);
     }
-    for (Endpoint* endpoint : core.active) {
+    for (Endpoint* endpoint : core.table.active()) {
         if (endpoint->has_work() || endpoint->owes_wake()) moved |= settle(core, *endpoint, now);
         ended |= endpoint->life().is_over();
     }
@@ -74,7 +74,7 @@ bool receive_and_settle(Core& core, bool receives, Nanos now) {
 bool general_round(Core& core, Nanos now) {
     bool moved = false;
     bool transmits = false;
-    for (Endpoint* endpoint : core.active) {
+    for (Endpoint* endpoint : core.table.active()) {
         if (has_turn(*endpoint, now)) moved |= serve(core, *endpoint, now);
         transmits |= endpoint->has(Work::kTransmit);
     }
@@ -108,27 +108,25 @@ Nanos nets_quiet_until(const Core& core) noexcept {
 
 /// Returns whether a schedule of some client is carried out. Quiet rounds begin and end none.
 bool has_offload(const Core& core) noexcept {
-    return std::ranges::any_of(core.active, [](const Endpoint* endpoint) {
+    return std::ranges::any_of(core.table.active(), [](const Endpoint* endpoint) {
         return endpoint->offloads() != nullptr && !endpoint->offloads()->empty();
     });
 }
 
-/// Sets core.quiet_until, after a general round.
+/// Begins quiet after a general round, if nothing is due.
 void begin_quiet(Core& core) noexcept {
     core.offloading = has_offload(core);
     Nanos until = nets_quiet_until(core);
-    core.looks.clear();
-    for (Endpoint* endpoint : core.active) {
+    core.quiet.clear_looks();
+    for (Endpoint* endpoint : core.table.active()) {
         until = std::min(until, quiet_until(*endpoint));
         if (until == 0) return;
         if (!endpoint->life().has_memory()) continue;
-        endpoint->set_look(static_cast<std::uint32_t>(core.looks.size()));
-        core.looks.push_back({endpoint->inlet().next(), endpoint});
+        core.quiet.add_look(*endpoint);
     }
-    core.quiet_until = until;
-    look_at_all(core);
-    const bool many = core.looks.size() > core.config.looks_per_round;
-    core.looks_turn_after = many ? core.config.quiet_after : UINT32_MAX;
+    core.quiet.set_until(until);
+    const bool many = core.quiet.all_looks().size() > core.config.looks_per_round;
+    core.quiet.begin_looks(many ? core.config.quiet_after : UINT32_MAX);
 }
 
 }  // namespace
@@ -136,31 +134,27 @@ void begin_quiet(Core& core) noexcept {
 bool prolong_quiet(Core& core, Nanos now) {
     Nanos until = nets_quiet_until(core);
     if (until <= now) return false;
-    for (Endpoint* endpoint : core.active) {
+    for (Endpoint* endpoint : core.table.active()) {
         if (endpoint->timer() <= now && endpoint->member() != nullptr)
             endpoint->set_timer(endpoint->member()->put_off_timers(now));
         until = std::min(until, quiet_until(*endpoint));
         if (until <= now) return false;
     }
-    core.quiet_until = until;
+    core.quiet.set_until(until);
     return true;
 }
 
 bool poll_general(Core& core, Nanos now) {
-    core.quiet_until = 0;
-    core.moved = general_round(core, now);
-    if (core.moved) {
-        core.still_rounds = 0;
-        core.counters.add(Counter::rounds_busy);
-    } else {
-        ++core.still_rounds;
-    }
+    core.quiet.leave();
+    const bool moved = general_round(core, now);
+    core.quiet.note(moved);
+    if (moved) core.counters.add(Counter::rounds_busy);
     begin_quiet(core);
-    return core.moved;
+    return moved;
 }
 
 void finish_round(Core& core, Nanos now) {
-    core.quiet_until = 0;
+    core.quiet.leave();
     (void)receive_and_settle(core, false, now);
     begin_quiet(core);
 }

@@ -250,7 +250,7 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
         wire::FrameView view;
         if (wire::parse(segment->frame, segment->length, core.config.ether_type, view) ==
             Counter::kCount) {
-            for (Endpoint* endpoint : core.active) {
+            for (Endpoint* endpoint : core.table.active()) {
                 if (!endpoint->is_on(net) || endpoint->member() == nullptr ||
                     !endpoint->member()->send_failed(view, now))
                     continue;
@@ -329,10 +329,10 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
 bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
     if (core.accounts.users().size() > 1) return transmit_users(core, budget, moved, now);
     bool more = false;
-    std::size_t at = core.active.empty() ? 0 : core.turn % core.active.size();
-    for (std::size_t left = core.active.size(); left > 0; --left) {
-        Endpoint& endpoint = *core.active[at];
-        if (++at == core.active.size()) at = 0;
+    std::size_t at = core.table.active().empty() ? 0 : core.turn % core.table.active().size();
+    for (std::size_t left = core.table.active().size(); left > 0; --left) {
+        Endpoint& endpoint = *core.table.active()[at];
+        if (++at == core.table.active().size()) at = 0;
         if (!endpoint.has(Work::kTransmit) || endpoint.member() == nullptr) continue;
         if (!transmit_turn(core, endpoint, budget, now)) continue;
         moved = true;

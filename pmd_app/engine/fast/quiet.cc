@@ -117,20 +117,11 @@ struct Taken {
     return true;
 }
 
-/// The next quiet round looks at the next few clients. The first time after all, at the first.
-[[gnu::noinline]] void look_at_next(Core& core) noexcept {
-    Look* const end = core.looks.data() + core.looks.size();
-    core.looks_from = core.looks_to == end ? core.looks.data() : core.looks_to;
-    const auto left = static_cast<std::size_t>(end - core.looks_from);
-    core.looks_to = core.looks_from + std::min<std::size_t>(left, core.config.looks_per_round);
-}
-
 [[gnu::noinline]] void ask_port(Net& net, Nanos now) noexcept { net.transmitter.begin_round(now); }
 
 void count_moved(Core& core) noexcept {
-    core.moved = true;
-    core.still_rounds = 0;
-    if (core.looks_turn_after != UINT32_MAX) look_at_all(core);
+    core.quiet.note(true);
+    if (core.quiet.takes_turns()) core.quiet.look_at_all();
     ++core.turn;
     core.counters.add(Counter::rounds_busy);
 }
@@ -175,8 +166,9 @@ void count_moved(Core& core) noexcept {
 /// A quiet round in which a client has submitted: its messages go first, as in each round. look:
 /// the first one's.
 [[gnu::noinline, gnu::hot]] bool take_submissions(Core& core, Look& look, Nanos now) {
-    for (const Look* other = &look + 1; other != core.looks_to; ++other)
-        if (other->next.has_come()) return poll_general(core, now);
+    for (const Look& other :
+         std::span(&look + 1, core.quiet.looks().data() + core.quiet.looks().size()))
+        if (other.next.has_come()) return poll_general(core, now);
     Endpoint& endpoint = *look.endpoint;
     Transmitter& wire = endpoint.net().transmitter;
     wire.begin_round(now);
@@ -195,10 +187,10 @@ void count_moved(Core& core) noexcept {
     if (!taken.all && may_take(endpoint)) [[unlikely]]
         return poll_general(core, now);
     if (wire.kept()) [[unlikely]]
-        core.quiet_until = 0;
+        core.quiet.leave();
     const bool came = look_at_ports(core, &endpoint.net(), now);
     if (taken.records == 0 && !came) {  // the client takes no completions
-        core.moved = false;
+        core.quiet.note(false);
         return false;
     }
     count_moved(core);
@@ -207,14 +199,15 @@ void count_moved(Core& core) noexcept {
 
 /// A round while nothing is due.
 [[gnu::always_inline]] inline bool poll_quiet(Core& core, Nanos now) {
-    for (Look* look = core.looks_from; look != core.looks_to; ++look)
-        if (look->next.has_come()) return take_submissions(core, *look, now);
+    for (Look& look : core.quiet.looks())
+        if (look.next.has_come()) return take_submissions(core, look, now);
     if (look_at_ports(core, nullptr, now)) {
         count_moved(core);
         return true;
     }
-    core.moved = false;
-    if (++core.still_rounds >= core.looks_turn_after) look_at_next(core);
+    core.quiet.note(false);
+    if (core.quiet.is_turn_over()) [[unlikely]]
+        core.quiet.look_at_next(core.config.looks_per_round);
     return false;
 }
 
@@ -224,8 +217,7 @@ bool Engine::poll(Nanos now) {
     Core& core = *core_;
     core.now = now;
     core.counters.add(Counter::rounds);
-    const bool quiet =
-        now < core.quiet_until || (core.quiet_until != 0 && prolong_quiet(core, now));
+    const bool quiet = core.quiet.holds(now) || (core.quiet.is_on() && prolong_quiet(core, now));
     const bool moved = quiet ? poll_quiet(core, now) : poll_general(core, now);
 #ifdef ULC_CHECK_ROUNDS  // debug builds
     check_invariants();

@@ -17,10 +17,7 @@ inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
 /// Tries the records again that wait in the ring of an endpoint, in this round or the next one.
 [[gnu::noinline]] inline void retry_waiting(Core& core, Endpoint& endpoint) noexcept {
     endpoint.inlet().retry();
-    if (core.quiet_until == 0) return;  // the next quiet begins with all looks
-    ULC_CHECK(endpoint.look() < core.looks.size() &&
-              core.looks[endpoint.look()].endpoint == &endpoint);
-    core.looks[endpoint.look()].next = endpoint.inlet().next();
+    core.quiet.look_again(endpoint);
 }
 
 /// Notes what a short message left to do at the endpoint that took it.
@@ -165,7 +162,11 @@ template <bool kInside>
 inline void settle_short(Core& core, Endpoint& endpoint) {
     const Nanos timer = endpoint.member()->next_timer();
     endpoint.set_timer(timer);
-    core.quiet_until = endpoint.has_work() ? 0 : std::min(core.quiet_until, timer);
+    if (endpoint.has_work()) {
+        core.quiet.leave();
+    } else {
+        core.quiet.limit(timer);
+    }
     if (endpoint.owes_wake() && endpoint.take_wake()) notify_client(core, endpoint);
 }
 

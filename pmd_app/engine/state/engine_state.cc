@@ -64,7 +64,7 @@ public:
         archive_.values(core_.accounts);
         for (const auto& net : core_.nets)
             exchange_net(*net);
-        for (std::uint32_t index = 0; index < core_.table.size() && archive_.ok(); ++index)
+        for (std::uint32_t index = 0; index < core_.table.places() && archive_.ok(); ++index)
             exchange_place(index);
         if (!archive_.ok()) return;
         for (const auto& net : core_.nets)
@@ -103,7 +103,7 @@ private:
     // ---------------------------------------------------------------- endpoints
 
     void exchange_place(std::uint32_t index) {
-        std::unique_ptr<Endpoint>& place = core_.table[index];
+        Endpoint* place = core_.table.at(index);
         bool there = place != nullptr;
         archive_.values(there);
         if (!there) return;
@@ -113,7 +113,10 @@ private:
         if (place) claimant = place->claimant();
         EndpointId handle = place ? place->handle() : 0;
         archive_.values(net, user, claimant.octets, claimant.pid, claimant.start_ticks, handle);
-        if (archive_.importing() && !make(index, net, user, claimant, handle)) return;
+        if (archive_.importing()) {
+            if (!make(index, net, user, claimant, handle)) return;
+            place = core_.table.at(index);
+        }
         archive_.values(place->life());
         if (!place->life().is_reserved()) exchange_admitted(*place);
     }
@@ -128,8 +131,8 @@ private:
         if (!archive_.require(known && core_.accounts.charge(*users[user], claimant.octets),
                               "an endpoint has no place, net or user"))
             return false;
-        core_.table[index] = std::make_unique<Endpoint>(*core_.nets[net], *users[user], claimant,
-                                                        handle, core_.config.pending_sends);
+        core_.table.put(std::make_unique<Endpoint>(*core_.nets[net], *users[user], claimant, handle,
+                                                   core_.config.pending_sends));
         return true;
     }
 
@@ -234,7 +237,7 @@ private:
     /// A list of endpoints, each once. may(endpoint): it may stand there.
     template <typename May>
     void exchange_list(std::vector<Endpoint*>& list, May may, const char* sentence) {
-        const std::size_t size = archive_.count(list.size(), core_.table.size(), sentence);
+        const std::size_t size = archive_.count(list.size(), core_.table.places(), sentence);
         if (archive_.importing()) list.clear();
         for (std::size_t n = 0; n < size && archive_.ok(); ++n) {
             EndpointId handle = archive_.exporting() ? list[n]->handle() : 0;
@@ -270,15 +273,18 @@ private:
                 return;
             group.payer = users[payer - 1].get();
         });
-        for (const auto& endpoint : core_.table)
-            if (endpoint != nullptr && endpoint->is_on(net))
+        for (std::uint32_t n = 0; n < core_.table.places(); ++n)
+            if (const Endpoint* endpoint = core_.table.at(n);
+                endpoint != nullptr && endpoint->is_on(net))
                 memberships -= endpoint->membership().groups().size();
         archive_.require(memberships == 0, "an endpoint is a member of a group that is not there");
     }
 
     void exchange_active() {
         const auto admitted = [](const Endpoint& e) { return !e.life().is_reserved(); };
-        exchange_list(core_.active, admitted, "an endpoint that has turns is not there");
+        std::vector<Endpoint*> active(core_.table.active().begin(), core_.table.active().end());
+        exchange_list(active, admitted, "an endpoint that has turns is not there");
+        core_.table.set_active(std::move(active));
         std::size_t turns = 0;
         for (const auto& user : core_.accounts.users()) {
             exchange_list(
@@ -287,24 +293,27 @@ private:
                 "an endpoint that has turns is not its user's");
             turns += user->active.size();
         }
-        const auto all = static_cast<std::size_t>(std::ranges::count_if(
-            core_.table, [&](const auto& e) { return e != nullptr && admitted(*e); }));
-        archive_.require(core_.active.size() == all && turns == all, "an endpoint has no turn");
-        if (archive_.importing()) core_.looks.reserve(core_.active.size());
+        std::size_t all = 0;
+        for (std::uint32_t n = 0; n < core_.table.places(); ++n)
+            if (const Endpoint* endpoint = core_.table.at(n); endpoint != nullptr)
+                all += admitted(*endpoint) ? 1U : 0U;
+        archive_.require(core_.table.active().size() == all && turns == all,
+                         "an endpoint has no turn");
+        if (archive_.importing()) core_.quiet.reserve(core_.table.active().size());
     }
 
     /// The clients at which quiet rounds look, in order. General rounds make the list again.
     void exchange_looks() {
-        if (core_.quiet_until == 0) return;
+        if (!core_.quiet.is_on()) return;
         std::vector<EndpointId> handles;
-        for (const Look& look : core_.looks)
+        for (const Look& look : core_.quiet.all_looks())
             handles.push_back(look.endpoint->handle());
-        auto from = static_cast<std::uint32_t>(core_.looks_from - core_.looks.data());
-        auto to = static_cast<std::uint32_t>(core_.looks_to - core_.looks.data());
+        std::size_t from = core_.quiet.from();
+        std::size_t to = core_.quiet.to();
         archive_.values(handles, from, to);
         if (archive_.exporting() ||
             !archive_.require(
-                from <= to && to <= handles.size() && handles.size() <= core_.active.size(),
+                from <= to && to <= handles.size() && handles.size() <= core_.table.active().size(),
                 "a round looks at clients that are not there"))
             return;
         for (const EndpointId handle : handles) {
@@ -312,11 +321,9 @@ private:
             if (!archive_.require(endpoint != nullptr && endpoint->life().has_memory(),
                                   "a round looks at a client that is not there"))
                 return;
-            endpoint->set_look(static_cast<std::uint32_t>(core_.looks.size()));
-            core_.looks.push_back({endpoint->inlet().next(), endpoint});
+            core_.quiet.add_look(*endpoint);
         }
-        core_.looks_from = core_.looks.data() + from;
-        core_.looks_to = core_.looks.data() + to;
+        core_.quiet.set_range(from, to);
     }
 
     Core& core_;
@@ -326,14 +333,21 @@ private:
 
 }  // namespace
 
-void Core::fields(state::Archive& archive) {
-    ULC_STATE(archive, Core, 2,
-              (tokens, generations, next_index, turn, user_turn, now, beats, moved, quiet_until,
-               still_rounds, looks_turn_after, stopping),
-              (config, own_counters, counters, accounts, nets, table, active, ranks_scratch,
-               seen_scratch, job_event, verdicts_epoch_, looks, looks_from, looks_to, offloading));
-    archive.require(generations.size() == table.size() && next_index < table.size(),
+void EndpointTable::fields(state::Archive& archive) {
+    ULC_STATE(archive, EndpointTable, 1, (generations_, next_place_), (places_, active_));
+    archive.require(generations_.size() == places_.size() && next_place_ < places_.size(),
                     "the places of endpoints are another number");
+}
+
+void Quiet::fields(state::Archive& archive) {
+    ULC_STATE(archive, Quiet, 1, (until_, moved_, still_rounds_, turn_after_),
+              (looks_, from_, to_));
+}
+
+void Core::fields(state::Archive& archive) {
+    ULC_STATE(archive, Core, 3, (tokens, table, quiet, turn, user_turn, now, beats, stopping),
+              (config, own_counters, counters, accounts, nets, ranks_scratch, seen_scratch,
+               job_event, verdicts_epoch_, offloading));
 }
 
 namespace {
@@ -351,7 +365,7 @@ bool has_collective(const Endpoint& endpoint) noexcept {
 }  // namespace
 
 void Engine::export_state(state::Exporter& exporter) const {
-    for (const Endpoint* endpoint : core_->active) {
+    for (const Endpoint* endpoint : core_->table.active()) {
         if (has_collective(*endpoint))
             return exporter.fail(name_of(*endpoint) +
                                  " has a collective that the engine carries "
@@ -364,8 +378,8 @@ void Engine::export_state(state::Exporter& exporter) const {
 
 std::string Engine::evict(Nanos now) {
     std::string names;
-    core_->quiet_until = 0;  // the next round looks at other clients
-    for (Endpoint* endpoint : core_->active) {
+    core_->quiet.leave();  // the next round looks at other clients
+    for (Endpoint* endpoint : core_->table.active()) {
         if (!has_collective(*endpoint)) continue;
         names += (names.empty() ? "" : ", ") + name_of(*endpoint);
         close_client(*core_, *endpoint, Err::kClosed, now);
@@ -374,7 +388,7 @@ std::string Engine::evict(Nanos now) {
 }
 
 void Engine::import_state(state::Importer& importer, const Regions& regions) {
-    ULC_CHECK(core_->active.empty() && core_->own_counters == nullptr);
+    ULC_CHECK(core_->table.active().empty() && core_->own_counters == nullptr);
     Exchange(*core_, importer, regions).run();
 }
 

@@ -115,7 +115,7 @@ protected:
     void sees(void (*breaks)(Endpoint&), const char* condition) {
         EXPECT_DEATH(
             {
-                breaks(*Breaker::core(engine_).active[0]);
+                breaks(*Breaker::core(engine_).table.active()[0]);
                 engine_.check_invariants();
             },
             condition);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/endpoint.h"
+#include "engine/clients/endpoint.h"
 
 #include "base/check.h"
 #include "engine/core.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "engine/membership.h"
+#include "engine/clients/membership.h"
 
 namespace ulc::engine {
 

@@ -19,9 +19,9 @@
 #include "endpoint/send_queue.h"
 #include "endpoint/work.h"
 #include "engine/accounts.h"
+#include "engine/clients/membership.h"
 #include "engine/engine.h"
 #include "engine/links.h"
-#include "engine/membership.h"
 #include "urtp/frame_share.h"
 #include "urtp/transport.h"
 
