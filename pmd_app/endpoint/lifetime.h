@@ -5,7 +5,7 @@
 //      │                  └───────┬────────────┴───────────────┘
 //      │                       linger()
 //      │                          ▼
-//      │                      lingering ─ end() ─▶ closed      (or closed at once: no job, no links)
+//      │                      lingering ─ end() ─▶ closed    (or at once: no job, no links)
 //      └─ removed
 #pragma once
 
@@ -52,9 +52,9 @@ public:
     [[nodiscard]] bool is_detached() const noexcept { return is_detached_; }
     /// True if nothing keeps it any more.
     [[nodiscard]] bool is_over() const noexcept { return is_closed() && is_detached_; }
-    /// Why the engine ended its client; kOk: it did not.
+    /// Returns why the engine ended its client; kOk: it did not.
     [[nodiscard]] Err closed() const noexcept { return closed_; }
-    /// What its peers hear when it leaves.
+    /// Returns what its peers hear when it leaves.
     [[nodiscard]] wire::LeaveReason reason() const noexcept { return reason_; }
     /// Returns when what is not acknowledged is given up.
     [[nodiscard]] Nanos until() const noexcept { return until_; }
@@ -70,7 +70,7 @@ public:
         stage_ = Stage::kLeaving;
         until_ = until;
     }
-    /// Its client is gone. has_peers: they may not have all its data yet.
+    /// Begins the end of an endpoint whose client is gone. has_peers: they may lack data of its.
     void linger(wire::LeaveReason reason, Nanos until, bool has_peers) noexcept {
         ULC_CHECK(has_client() && !is_reserved());
         stage_ = has_peers ? Stage::kLingering : Stage::kClosed;
@@ -79,7 +79,7 @@ public:
     }
     /// Gives what is not acknowledged up at that time at the latest.
     void hurry(Nanos until) noexcept { until_ = std::min(until_, until); }
-    /// Its peers have its data, or do not get them any more.
+    /// Ends the wait: its peers have its data, or do not get them any more.
     void end() noexcept {
         ULC_CHECK(ends());
         stage_ = is_leaving() ? Stage::kLeft : Stage::kClosed;

@@ -175,9 +175,10 @@ bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now);
 Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
                      const Endpoint* from, Nanos now);
 
-/// Parses one frame, and passes it to the receivers that it names. Returns the endpoint to which it
-/// brought acknowledgements alone, which leave kept verdicts as they are; nullptr: none.
-Endpoint* take_frame(Core& core, Net& net, Segment* segment, Nanos now);
+/// Takes a frame: by a verdict, or by the general steps, which end all kept ones. Returns the
+/// endpoint that is to be settled; nullptr: the general steps have marked their work.
+struct Received;  // fast/receive.h
+Endpoint* take_one(Core& core, Net& net, Segment& segment, Received& received, Nanos now);
 
 // --- round.cc
 /// Runs a round with all its steps. Returns true if something moved.

@@ -88,6 +88,10 @@ bool is_echo(const Net& net, const wire::FrameView& view) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// Parses one frame, and passes it to the receivers that it names. Returns the endpoint to which it
+/// brought acknowledgements alone, which leave kept verdicts as they are; nullptr: none.
 [[gnu::flatten]] Endpoint* take_frame(Core& core, Net& net, Segment* segment, Nanos now) {
     wire::FrameView view;
     Counter reason =
@@ -115,6 +119,8 @@ bool is_echo(const Net& net, const wire::FrameView& view) noexcept {
     return to_members(core, net, view, segment, nullptr, now);
 }
 
+}  // namespace
+
 Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment* segment,
                      const Endpoint* from, Nanos now) {
     if (is_group(view.handle)) {
@@ -136,41 +142,39 @@ Endpoint* to_members(Core& core, Net& net, const wire::FrameView& view, Segment*
 
 namespace {
 
-struct Delivered {
-    std::uint32_t messages = 0;
-    std::uint32_t parts = 0;
-};
-
 /// Delivers a frame by its verdict. Returns its endpoint; nullptr: nothing was changed.
 [[gnu::noinline, gnu::hot]] Endpoint* deliver_one(Core& core, Net& net, Segment& segment,
-                                                  Delivered& count, Nanos now) {
+                                                  Received& received, Nanos now) {
     const FrameVerdict* verdict = kept_verdict(core, net, segment);
     if (verdict == nullptr && segment.length >= wire::kFrameOctetsMin)
         verdict = kept_part(core, net, segment.frame);
     if (verdict == nullptr) verdict = judge(core, net, segment);
     if (verdict == nullptr) return nullptr;
-    const bool is_part = verdict->is_part;
-    Endpoint* endpoint = is_part ? act_part(core, net, *verdict, segment, now)
-                                 : act<false>(core, net, *verdict, segment, now);
-    if (endpoint != nullptr) ++(is_part ? count.parts : count.messages);
+    std::uint32_t& count = verdict->is_part ? received.parts : received.messages;
+    Endpoint* endpoint = act<false>(core, net, *verdict, segment, now);
+    if (endpoint != nullptr) ++count;
     return endpoint;
 }
 
 }  // namespace
 
+Endpoint* take_one(Core& core, Net& net, Segment& segment, Received& received, Nanos now) {
+    ++received.frames;
+    received.octets += segment.length;
+    Endpoint* endpoint = deliver_one(core, net, segment, received, now);
+    if (endpoint == nullptr) endpoint = take_frame(core, net, &segment, now);
+    if (endpoint == nullptr) core.end_verdicts();
+    return endpoint;
+}
+
 bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now) {
-    std::uint64_t octets = 0;
-    Delivered delivered;
+    Received received;
     Endpoint* last = nullptr;
     bool all = true;
     for (std::uint16_t n = 0; n < count; ++n) {
-        Segment& segment = *net.burst[n];
         if (n + kPrefetchAhead < count) __builtin_prefetch(net.burst[n + kPrefetchAhead]->frame);
-        octets += segment.length;
-        Endpoint* endpoint = deliver_one(core, net, segment, delivered, now);
-        if (endpoint == nullptr) endpoint = take_frame(core, net, &segment, now);
+        Endpoint* endpoint = take_one(core, net, *net.burst[n], received, now);
         if (endpoint == nullptr) {
-            core.end_verdicts();
             all = false;
             continue;
         }
@@ -178,7 +182,7 @@ bool receive_burst(Core& core, Net& net, std::uint16_t count, Nanos now) {
         last = endpoint;
     }
     if (last != nullptr) settle_short(core, *last);
-    count_received(core, count, octets, delivered.messages, delivered.parts);
+    received.count(core);
     return all;
 }
 

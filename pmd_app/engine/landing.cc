@@ -67,47 +67,25 @@ Landed where(void* context, const std::byte* front, std::uint32_t length) {
 bool receive_landing(Core& core, Net& net, Nanos now) {
     Asker asker{core, net};
     const Landing landing{&asker, wire::kFrontOctetsMax, where};
-    std::uint64_t octets = 0;
-    unsigned frames = 0;
-    while (frames < kRxBurst) {
+    Received received;
+    while (received.frames < kRxBurst) {
         Segment* segment = net.port.rx_landing(net.port.context, landing);
         if (segment == nullptr) break;
         net.show_received(&segment, 1);
-        ++frames;
-        octets += segment->length;
         const bool landed = segment->tail != nullptr;
-        const FrameVerdict* verdict = segment->length >= wire::kFrameOctetsMin
-                                          ? kept_part(core, net, segment->frame)
-                                          : nullptr;
-        if (verdict == nullptr) verdict = judge(core, net, *segment);
-        Endpoint* taker = verdict != nullptr && verdict->is_part
-                              ? act_part(core, net, *verdict, *segment, now)
-                              : nullptr;
-        if (taker != nullptr) {
+        if (landed) core.counters.add(Counter::payloads_landed);
+        if (Endpoint* taker = take_one(core, net, *segment, received, now)) {
             taker->mark(Work::kSettle);
-            core.counters.add(Counter::data_received);
-            if (landed) core.counters.add(Counter::payloads_landed);
             continue;
-        }
-        if (Endpoint* acknowledged = take_frame(core, net, segment, now)) {
-            acknowledged->mark(Work::kSettle);
-        } else {
-            core.end_verdicts();
         }
         Endpoint* endpoint = net.landing;
         if (endpoint == nullptr || endpoint->member() == nullptr) continue;
-        if (endpoint->has(Work::kDeliver)) {
-            deliver(core, *endpoint, now);
-            core.end_verdicts();
-        }
-        if (!landed) continue;
-        core.counters.add(Counter::payloads_landed);
-        endpoint->member()->pull_front(asker.source);  // if it is still there
+        if (endpoint->has(Work::kDeliver)) deliver(core, *endpoint, now);
+        if (landed) endpoint->member()->pull_front(asker.source);  // if it is still there
     }
-    net.arrivals.took(frames == kRxBurst, now);
-    core.counters.add(Counter::rx_frames, frames);
-    core.counters.add(Counter::rx_bytes, octets);
-    return frames > 0;
+    net.arrivals.took(received.frames == kRxBurst, now);
+    received.count(core);
+    return received.frames > 0;
 }
 
 }  // namespace ulc::engine

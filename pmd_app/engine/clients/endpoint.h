@@ -91,7 +91,7 @@ public:
     void unmark(Work work) noexcept { work_ &= static_cast<std::uint8_t>(~bits(work)); }
     [[nodiscard]] bool has(Work any) const noexcept { return (work_ & bits(any)) != 0; }
     [[nodiscard]] bool has_work() const noexcept { return work_ != 0; }
-    /// When its member is to have a turn.
+    /// Time at which its member is to have a turn.
     [[nodiscard]] Nanos timer() const noexcept { return timer_; }
     void set_timer(Nanos timer) noexcept { timer_ = timer; }
     /// Its place in Core::looks, in quiet.

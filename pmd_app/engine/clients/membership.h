@@ -67,7 +67,7 @@ public:
     [[nodiscard]] bool removes_groups() const noexcept { return !removing_.empty(); }
     /// Removes a group when remove() lets it. Returns false if it has no such group but the world.
     [[nodiscard]] bool begin_removal(GroupHandle group);
-    /// Calls remove() for the groups to be removed, until it returns true. Returns true if some are.
+    /// Calls remove() for groups to be removed, until it returns true. Returns whether some did.
     template <typename Remove>
     bool remove_groups(Remove remove) {
         return std::erase_if(removing_, [&](GroupHandle group) {

@@ -113,7 +113,7 @@ struct Taken {
     Endpoint* endpoint = act<true>(core, net, *verdict, segment, now);
     if (endpoint == nullptr) return false;
     settle_short(core, *endpoint);
-    count_received(core, 1, octets, 1, 0);
+    Received{.octets = octets, .frames = 1, .messages = 1}.count(core);
     return true;
 }
 

@@ -80,52 +80,39 @@ inline constexpr std::uint32_t kInsideFrameMax =
     return &out;
 }
 
-/// Delivers the short message in a frame, by a verdict that its head matches. The caller counts.
-/// kInside: only one that goes inside its completion. Returns its endpoint; nullptr: nothing was
-/// changed.
+/// Delivers the short message in a frame, or the packet from the middle of a message, by a verdict
+/// that its head matches. The caller counts. kInside: only a message that goes inside its
+/// completion. Returns its endpoint; nullptr: nothing was changed.
 template <bool kInside>
 [[gnu::always_inline]] inline Endpoint* act(Core& core, Net& net, const FrameVerdict& verdict,
                                             Segment& segment, Nanos now) {
     Endpoint& endpoint = *verdict.endpoint;
     urtp::Transport& member = *endpoint.member();
+    const urtp::RxStream& rx = *verdict.of.rx;
+    const Rank source = rx.session->rank;
+    const bool is_part = !kInside && verdict.is_part;
     wire::ShortBody frame;
     if (!member.is_next(verdict.of, segment.frame, segment.length, frame) ||
         (kInside && frame.length > abi::kInlineOctetsMax))
         return nullptr;
     endpoint::Outlet& outlet = *endpoint.outlet();
-    const endpoint::Claim claim =
-        outlet.claim<kInside>(frame.length, frame.has_tag(), frame.tag, true);
-    if (claim.out == nullptr) [[unlikely]]
-        return nullptr;
+    endpoint::Claim claim;
+    if (is_part) {
+        const std::byte* payload = segment.tail != nullptr ? segment.tail : frame.payload;
+        if (frame.has_tag() || !outlet.take_part(source, {payload, frame.length})) return nullptr;
+    } else {
+        claim = outlet.claim<kInside>(frame.length, frame.has_tag(), frame.tag, true);
+        if (claim.out == nullptr) [[unlikely]]
+            return nullptr;
+    }
     *verdict.heard = now;
     if (verdict.frames != nullptr) ++*verdict.frames;
     const bool more = member.take_next(verdict.of, frame, now);
-    const urtp::RxStream& rx = *verdict.of.rx;
-    outlet.deliver_to(claim, rx.session->rank,
-                      {rx.id, frame.length, frame.payload, frame.tag, frame.has_tag()}, &segment);
+    if (!is_part)
+        outlet.deliver_to(claim, source,
+                          {rx.id, frame.length, frame.payload, frame.tag, frame.has_tag()},
+                          &segment);
     if (!claim.lends) net.port.pool.drop(&segment);
-    if (more || verdict.sends_wait || endpoint.inlet().waits()) [[unlikely]]
-        after_acknowledgement(core, endpoint);
-    return &endpoint;
-}
-
-/// Delivers a packet from the middle of a message, by a verdict that its head matches. The caller
-/// counts. Returns its endpoint; nullptr: nothing was changed.
-[[gnu::noinline, gnu::hot]] inline Endpoint* act_part(Core& core, Net& net,
-                                                      const FrameVerdict& verdict, Segment& segment,
-                                                      Nanos now) {
-    Endpoint& endpoint = *verdict.endpoint;
-    urtp::Transport& member = *endpoint.member();
-    const urtp::RxStream& rx = *verdict.of.rx;
-    wire::ShortBody frame;
-    if (!member.is_next(verdict.of, segment.frame, segment.length, frame) || frame.has_tag())
-        return nullptr;
-    const std::byte* payload = segment.tail != nullptr ? segment.tail : frame.payload;
-    if (!endpoint.outlet()->take_part(rx.session->rank, {payload, frame.length})) return nullptr;
-    *verdict.heard = now;
-    if (verdict.frames != nullptr) ++*verdict.frames;
-    const bool more = member.take_next(verdict.of, frame, now);
-    net.port.pool.drop(&segment);
     if (more || verdict.sends_wait || endpoint.inlet().waits()) [[unlikely]]
         after_acknowledgement(core, endpoint);
     return &endpoint;
@@ -147,16 +134,20 @@ template <bool kInside>
     return core.holds(verdict) && verdict.of.head.matches(segment.frame) ? &verdict : nullptr;
 }
 
-/// Counts received frames, of which `delivered` were short messages, and `parts` from the middle of
-/// messages.
-[[gnu::always_inline]] inline void count_received(Core& core, std::uint32_t frames,
-                                                  std::uint64_t octets, std::uint32_t delivered,
-                                                  std::uint32_t parts) noexcept {
-    core.counters.add(Counter::rx_frames, frames);
-    core.counters.add(Counter::rx_bytes, octets);
-    core.counters.add(Counter::data_received, delivered + parts);
-    count_delivered(core, delivered);
-}
+/// Counts of received frames.
+struct Received {
+    std::uint64_t octets = 0;
+    std::uint32_t frames = 0;
+    std::uint32_t messages = 0;  ///< short ones
+    std::uint32_t parts = 0;     ///< packets from the middle of messages
+
+    void count(Core& core) const noexcept {
+        core.counters.add(Counter::rx_frames, frames);
+        core.counters.add(Counter::rx_bytes, octets);
+        core.counters.add(Counter::data_received, messages + parts);
+        count_delivered(core, messages);
+    }
+};
 
 /// Settles an endpoint that short messages changed: its timer, and a client that sleeps.
 inline void settle_short(Core& core, Endpoint& endpoint) {

@@ -36,7 +36,7 @@ protected:
             kMillisecond, [] { return false; }, [this] { receiver().poll(); });
     }
     /// Node 0 gets the next packet of rank 1: `octets` of that content, with those flags.
-    void inject(std::uint8_t flags, std::uint32_t octets, char content, std::uint64_t length = 0) {
+    void put(std::uint8_t flags, std::uint32_t octets, char content, std::uint64_t length = 0) {
         std::byte frame[2048] = {};
         wire::FrameHead head = last_;
         head.flags = flags;
@@ -48,12 +48,16 @@ protected:
                     octets);
         cluster_.net().inject(0, frame, static_cast<std::uint32_t>(all));
     }
+    /// The same, in rounds without another one.
+    void inject(std::uint8_t flags, std::uint32_t octets, char content, std::uint64_t length = 0) {
+        put(flags, octets, content, length);
+        run();
+    }
     void begin(std::uint64_t length) { inject(wire::kFlagFirst, kPart, 'a', length); }
     /// A message in one packet comes as ever.
     void expect_alive() {
         receiver().messages.clear();
         inject(wire::kFlagFirst | wire::kFlagLast, 4, 'z');
-        run();
         ASSERT_EQ(receiver().messages.size(), 1U);
         EXPECT_EQ(receiver().messages[0].payload, std::vector<std::byte>(4, std::byte{'z'}));
         EXPECT_EQ(receiver().closed(), 0);
@@ -103,7 +107,6 @@ TEST_F(Parts, a_message_comes_whole) {
     inject(0, kPart, 'b');
     inject(wire::kFlagAckNow, kPart, 'c');
     inject(wire::kFlagLast, kPart, 'd');
-    run();
     ASSERT_EQ(receiver().messages.size(), 1U);
     const auto& payload = receiver().messages[0].payload;
     ASSERT_EQ(payload.size(), 4 * kPart);
@@ -118,7 +121,6 @@ TEST_F(Parts, one_that_fills_its_message_or_is_longer_than_the_rest_ends_it) {
         begin(length);
         inject(0, kPart, 'b');
         inject(0, kPart, 'c');
-        run();
         EXPECT_EQ(count(Counter::drop_framing), before + 1) << length;
         EXPECT_TRUE(receiver().messages.empty()) << length;
         expect_alive();
@@ -130,21 +132,18 @@ TEST_F(Parts, one_without_payload_ends_its_message) {
     begin(3 * kPart);
     inject(0, kPart, 'b');
     inject(0, 0, 'c');
-    run();
     EXPECT_EQ(count(Counter::drop_framing), 1U);
     expect_alive();
 }
 
 TEST_F(Parts, one_with_a_tag_is_no_packet) {
     begin(4 * kPart);
-    inject(0, kPart, 'b');
+    put(0, kPart, 'b');  // a verdict on it is kept
     inject(wire::kFlagTag, kPart, 'c');
-    run();
     EXPECT_GE(count(Counter::drop_flags), 1U);
     --last_.seq.value;
     inject(0, kPart, 'c');
     inject(wire::kFlagLast, kPart, 'd');
-    run();
     EXPECT_EQ(receiver().messages.size(), 1U) << "the message goes on";
 }
 
@@ -153,7 +152,6 @@ TEST_F(Parts, one_behind_the_end_of_its_message_belongs_to_none) {
     inject(0, kPart, 'b');
     inject(wire::kFlagLast, kPart, 'c');
     inject(0, kPart, 'd');
-    run();
     EXPECT_EQ(receiver().messages.size(), 1U);
     EXPECT_EQ(count(Counter::drop_framing), 1U);
     expect_alive();

@@ -112,6 +112,21 @@ TEST_F(WaitingRecords, a_message_to_another_rank_passes_them) {
     finish();
 }
 
+TEST_F(WaitingRecords, a_message_to_another_rank_passes_those_of_a_closed_window) {
+    cluster_.pause_node(1, cluster_.now() + 20 * kMillisecond);
+    while (cluster_.count(Counter::messages_sent) == sent_[0][1] + 2U) {  // all but what waits
+        ASSERT_TRUE(send(0, 1));
+        run(20 * kMicrosecond, {0, 2});
+    }
+    for (int n = 0; n < 5; ++n)
+        ASSERT_TRUE(send(0, 1));
+    run(100 * kMicrosecond, {0, 2});
+    ASSERT_TRUE(send(0, 2));
+    run(kMillisecond, {0, 2});
+    EXPECT_EQ(came_[0][2], sent_[0][2]);
+    finish();
+}
+
 TEST_F(WaitingRecords, they_go_on_while_both_sides_send) {
     for (int turn = 0; turn < 300; ++turn) {
         for (int n = 0; n < 100; ++n) {
