@@ -140,5 +140,25 @@ TEST_P(InletTest, marks_of_the_next_lap_make_no_records_of_a_full_ring) {
     EXPECT_TRUE(inlet_.is_full());
 }
 
+TEST(Inlet, a_look_at_many_records_is_bounded) {
+    constexpr std::uint32_t kMany = 256;
+    constexpr std::uint32_t kCome = 3 * Inlet::kLooks - 1;
+    std::array<abi::SubmissionRecord, kMany> ring{};
+    std::atomic<std::uint32_t> consumed{0};
+    abi::SubmissionProducer client{ring.data(), kMany, &consumed, 0};
+    Inlet inlet{abi::SubmissionConsumer(ring.data(), kMany, &consumed, 0)};
+    abi::SubmissionRecord record{};
+    record.kind = abi::SubmitKind::kSend;
+    record.flags = abi::kSubmitInline;
+    record.stream = 4;
+    for (std::uint32_t n = 0; n < kCome; ++n)
+        ASSERT_TRUE(client.push(record));
+    ASSERT_TRUE(inlet.wait(4));
+    int looks = 1;
+    for (; inlet.ready(); ++looks)
+        ASSERT_TRUE(inlet.wait_on());
+    EXPECT_EQ(looks, 3);
+}
+
 }  // namespace
 }  // namespace ulc::endpoint
