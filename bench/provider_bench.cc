@@ -12,6 +12,7 @@
 #include <ulc.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>

@@ -144,12 +144,15 @@ typedef struct ulc_mpi_pending {
     void (*done)(struct ulc_mpi_pending* self, int error);
 } ulc_mpi_pending;
 
+/* MPI_Count and MPI_Aint, which MPIs make of long or of long long. */
+typedef long __attribute__((may_alias)) ulc_mpi_wide;
+
 /* Counts and displacements in elements, one a member. Used are the wide ones if there are any. */
 typedef struct ulc_mpi_blocks {
     const int* counts;
     const int* displacements;
-    const long* wide_counts;
-    const long* wide_displacements;
+    const ulc_mpi_wide* wide_counts;
+    const ulc_mpi_wide* wide_displacements;
 } ulc_mpi_blocks;
 
 int ulc_mpi_barrier(ulc_mpi_comm* comm, ulc_mpi_pending* pending);

@@ -23,10 +23,10 @@ template <typename... Values>
     return text;
 }
 
-[[nodiscard]] std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
+[[nodiscard]] std::string in_quotes(std::string_view text) { return '"' + std::string(text) + '"'; }
 
 [[nodiscard]] std::string head_of(Op op, Medium medium) {
-    return "  {operation = " + quoted(name_of(op)) + ", medium = " + quoted(name_of(medium));
+    return "  {operation = " + in_quotes(name_of(op)) + ", medium = " + in_quotes(name_of(medium));
 }
 
 void put_span(std::string& out, const char* name, const Span& span) {
@@ -143,14 +143,14 @@ std::string write_table(const TableText& table, std::string_view comment) {
         out += "# " + std::string(comment.substr(at, end - at)) + "\n";
         at = end + 1;
     }
-    out += "version = " + std::to_string(kTableVersion) + "\nsource = " + quoted(table.source) +
+    out += "version = " + std::to_string(kTableVersion) + "\nsource = " + in_quotes(table.source) +
            "\n\nrule = [\n";
     for (const Rule& rule : table.rules) {
         out += head_of(rule.op, rule.medium);
         put_span(out, "per_node", rule.per_node);
         put_span(out, "ranks", rule.ranks);
         put_span(out, "octets", rule.octets);
-        out += ", choice = " + quoted(rule.choice) + "},\n";
+        out += ", choice = " + in_quotes(rule.choice) + "},\n";
     }
     out += "]\n\ncell = [\n";
     for (const Cell& cell : table.cells) {
@@ -161,7 +161,7 @@ std::string write_table(const TableText& table, std::string_view comment) {
         if (cell.noise > 0) out += format(", noise = %.3f", cell.noise);
         out += ", us = {";
         for (std::size_t i = 0; i < cell.us.size(); ++i)
-            out += (i > 0 ? ", " : "") + quoted(cell.us[i].first) +
+            out += (i > 0 ? ", " : "") + in_quotes(cell.us[i].first) +
                    format(" = %.1f", cell.us[i].second);
         out += "}},\n";
     }

@@ -12,6 +12,7 @@
 
 #include "ofi/endpoint.h"
 #include "ofi/fabric.h"
+#include "ofi/info.h"
 #include "ofi/not_there.h"
 #include "ofi/peers/addresses.h"
 #include "ofi/queues/completions.h"
@@ -118,8 +119,8 @@ int open_domain(fid_fabric*, fi_info* info, fid_domain** out, void* context) noe
                            info->domain_attr->control_progress == FI_PROGRESS_AUTO;
     const int memory = info->domain_attr->mr_mode;
     const RegionTable::Mode mode{
-        memory == FI_MR_BASIC || (memory & FI_MR_VIRT_ADDR) != 0,
-        memory == FI_MR_BASIC || (memory & FI_MR_PROV_KEY) != 0,
+        memory == kMemoryBasic || (memory & FI_MR_VIRT_ADDR) != 0,
+        memory == kMemoryBasic || (memory & FI_MR_PROV_KEY) != 0,
     };
     auto* domain = new (std::nothrow) Domain(!serialised || automatic, mode);
     if (domain == nullptr) return -FI_ENOMEM;

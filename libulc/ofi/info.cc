@@ -49,14 +49,14 @@ bool is_name(const char* name) noexcept { return name == nullptr || std::strcmp(
 
 bool fits(const fi_tx_attr& hint) noexcept {
     return within(hint.caps, kSendCaps) && within(hint.op_flags, kSendFlags) &&
-           within(hint.msg_order, kOrder) && within(hint.comp_order, FI_ORDER_NONE) &&
+           within(hint.msg_order, kOrder) && within(hint.comp_order, kOrderNone) &&
            hint.inject_size <= kInjectBytesMax && hint.size <= kQueueSizeMax &&
            hint.iov_limit <= kPiecesMax && hint.rma_iov_limit <= 1;
 }
 
 bool fits(const fi_rx_attr& hint) noexcept {
     return within(hint.caps, kReceiveCaps) && within(hint.op_flags, kReceiveFlags) &&
-           within(hint.msg_order, kOrder) && within(hint.comp_order, FI_ORDER_NONE) &&
+           within(hint.msg_order, kOrder) && within(hint.comp_order, kOrderNone) &&
            hint.size <= kQueueSizeMax && hint.iov_limit <= kPiecesMax;
 }
 
@@ -174,7 +174,7 @@ void adopt(fi_info& info, const fi_info& hints) noexcept {
             info.domain_attr->resource_mgmt = hint.resource_mgmt;
         info.domain_attr->av_type = hint.av_type;
         // None of the modes that are bits is needed.
-        const bool old = hint.mr_mode == FI_MR_BASIC || hint.mr_mode == FI_MR_SCALABLE;
+        const bool old = hint.mr_mode == kMemoryBasic || hint.mr_mode == kMemoryScalable;
         info.domain_attr->mr_mode = old ? hint.mr_mode : 0;
         info.domain_attr->domain = hint.domain;
     }

@@ -12,8 +12,14 @@
 namespace ulc::ofi {
 
 inline constexpr char kName[] = "ulc";
-inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x756c63;
-inline constexpr std::uint32_t kProtocol = FI_PROV_SPECIFIC | 0x756c63;
+// libfabric 2 has these without a name, or warns of it.
+inline constexpr std::uint32_t kProviderSpecific = 1U << 31;  ///< FI_PROV_SPECIFIC
+inline constexpr int kMemoryBasic = 1;                        ///< FI_MR_BASIC
+inline constexpr int kMemoryScalable = 2;                     ///< FI_MR_SCALABLE
+inline constexpr std::uint64_t kOrderNone = 0;                ///< FI_ORDER_NONE
+
+inline constexpr std::uint32_t kAddressFormat = kProviderSpecific | 0x756c63;
+inline constexpr std::uint32_t kProtocol = kProviderSpecific | 0x756c63;
 inline constexpr std::uint32_t kProtocolVersion = 1;
 inline constexpr std::size_t kMessageBytesMax = (std::size_t{1} << 40) - sizeof(MessageHeader);
 inline constexpr std::size_t kInjectBytesMax = 4096;

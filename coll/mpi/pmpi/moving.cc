@@ -11,8 +11,10 @@ ulc_mpi_blocks blocks_of(const int* counts, const int* displacements) {
     return {counts, displacements, nullptr, nullptr};
 }
 ulc_mpi_blocks blocks_of(const MPI_Count* counts, const MPI_Aint* displacements) {
-    static_assert(sizeof(MPI_Count) == sizeof(long) && sizeof(MPI_Aint) == sizeof(long));
-    return {nullptr, nullptr, counts, displacements};
+    static_assert(sizeof(MPI_Count) == sizeof(ulc_mpi_wide) &&
+                  sizeof(MPI_Aint) == sizeof(ulc_mpi_wide));
+    return {nullptr, nullptr, reinterpret_cast<const ulc_mpi_wide*>(counts),
+            reinterpret_cast<const ulc_mpi_wide*>(displacements)};
 }
 
 bool is_valid(MPI_Count count, MPI_Datatype type) {

@@ -6,6 +6,8 @@
 
 namespace ulc::engine {
 
+Endpoint::~Endpoint() { end_member(); }
+
 void Endpoint::map(const abi::Region& region, Counters& counters, const Interrupt& interrupt,
                    bool wakes) {
     region_ = region;
@@ -25,6 +27,13 @@ void Endpoint::begin_member(urtp::TransportConfig& config, std::span<const urtp:
     sends_.begin_job(ranks);
     outlet_->begin_job(ranks, net_->port.info.mtu, member_->packs());
     membership_.begin_ranks(ranks);
+}
+
+void Endpoint::end_member() noexcept {
+    member_.reset();
+    send_frames_.reset();
+    receive_frames_.reset();
+    inlet_.retry();
 }
 
 endpoint::Offloads& Endpoint::begin_offloads(std::uint32_t schedules_max, std::uint32_t steps_max,

@@ -48,7 +48,7 @@ public:
         : net_(&net), handle_(handle), sends_(pending_sends), user_(&user), claimant_(claimant) {}
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
-    ~Endpoint() { end_member(); }
+    ~Endpoint();
 
     // --- what it is
     [[nodiscard]] EndpointId handle() const noexcept { return handle_; }
@@ -145,12 +145,7 @@ public:
     /// Makes its transport. The frames that it holds are charged to its user.
     void begin_member(urtp::TransportConfig& config, std::span<const urtp::Peer> roster,
                       Counters& counters);
-    void end_member() noexcept {
-        member_.reset();
-        send_frames_.reset();
-        receive_frames_.reset();
-        inlet_.retry();
-    }
+    void end_member() noexcept;
     /// The frames that its member holds for its sends; nullptr: it has none.
     [[nodiscard]] urtp::FrameShare* send_frames() noexcept {
         return send_frames_ ? &*send_frames_ : nullptr;

@@ -5,6 +5,7 @@
 // Exit 0 when the peer has left.
 #include <ulc.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>

@@ -6,6 +6,7 @@
 #include <ulc.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

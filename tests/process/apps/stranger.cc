@@ -4,6 +4,7 @@
 //   ulc run …; the environment names the job
 #include <ulc.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -8,6 +8,7 @@
 #include <rte_malloc.h>
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <utility>
 
 namespace ulc::nic {

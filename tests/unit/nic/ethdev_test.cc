@@ -7,6 +7,7 @@
 #include <rte_cycles.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace ulc::nic {

@@ -47,7 +47,7 @@ bool is_variable(std::string_view name) {
 }
 
 /// One word for a shell, whatever is in it.
-std::string quoted(std::string_view word) {
+std::string shell_word(std::string_view word) {
     std::string out = "'";
     for (const char c : word)
         out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -103,12 +103,12 @@ std::string embedded_engine(const HostOptions& options, const ClusterOptions& cl
     first_host.remove_prefix(first_host.rfind('@') + 1);  // 0 if there is none
     const std::string engine = rank == 0 ? fmt::format("embedded:udp,port={}", port)
                                          : fmt::format("embedded:udp,peer={}:{}", first_host, port);
-    std::string words = " " + quoted("ULC_ENGINE=" + engine);
+    std::string words = " " + shell_word("ULC_ENGINE=" + engine);
     if (!options.library_path.empty())
-        words += " " + quoted("LD_LIBRARY_PATH=" + options.library_path);
+        words += " " + shell_word("LD_LIBRARY_PATH=" + options.library_path);
     if (!cluster.engine_options.empty())
-        words += " " + quoted(fmt::format("ULC_ENGINE_OPTIONS={}",
-                                          fmt::join(cluster.engine_options, " ")));
+        words += " " + shell_word(fmt::format("ULC_ENGINE_OPTIONS={}",
+                                              fmt::join(cluster.engine_options, " ")));
     return words;
 }
 
@@ -160,12 +160,12 @@ std::string place_on_hosts(const HostOptions& options, const std::vector<Host>& 
         std::string command = "exec env";
         if (options.is_list()) command += embedded_engine(options, cluster, hosts[0].name, rank);
         for (const std::string& one : exports)
-            command += " " + quoted(one);
+            command += " " + shell_word(one);
         command += fmt::format(" {} ULC_RANK={} ULC_SIZE={} sh -c {} ulc-rank {}",
-                               quoted("ULC_JOB=" + cluster.job), rank, cluster.ranks,
-                               quoted(kScript), quoted(folder));
+                               shell_word("ULC_JOB=" + cluster.job), rank, cluster.ranks,
+                               shell_word(kScript), shell_word(folder));
         for (const std::string& word : cluster.application)
-            command += " " + quoted(word);
+            command += " " + shell_word(word);
         ChildSpec spec{.name = fmt::format("rank {} on {}", rank, hosts[node].name), .argv = ssh};
         spec.argv.push_back(hosts[node].name);
         spec.argv.push_back(std::move(command));
