@@ -14,6 +14,7 @@ namespace ulc::tools {
 namespace {
 
 constexpr const char* kPathVariable = "OMPI_MCA_mca_base_component_path";
+constexpr const char* kPmixPathVariable = "PMIX_MCA_mca_base_component_path";
 
 int refuse(const std::string& text) {
     fmt::print(stderr, "ulc env: {}\n", text);
@@ -62,11 +63,29 @@ void print_one_sided(bool explain) {
     fmt::print("export OMPI_MCA_btl=self,ofi\n");
 }
 
+/// Prints what makes ranks under mpirun of Open MPI 5 look into that folder.
+int print_path_of_5(const OpenMpi& mpi, const std::string& ours, bool explain) {
+    const std::string of_pmix = find_pmix_components();
+    if (of_pmix.empty())
+        return refuse(
+            "there is no folder of components next to libpmix.so.2, which ldconfig names");
+    if (explain) {
+        fmt::print(
+            "# mpirun gives ranks the folder of PMIx's components, and they look for Open MPI's\n"
+            "# there alone. So each gets its own by name: {} has mca_coll_ulc.so.\n",
+            ours);
+    }
+    const bool is_same = mpi.folder == ours || !std::filesystem::is_directory(mpi.folder);
+    fmt::print("export {}='{}{}'\nexport {}='{}'\n", kPathVariable, ours,
+               is_same ? "" : ":" + mpi.folder, kPmixPathVariable, of_pmix);
+    return 0;
+}
+
 /// Prints what makes Open MPI load our collectives; returns the exit code.
 int print_component(const OpenMpi& mpi, bool explain) {
-    if (!mpi.version.starts_with("4.1"))
-        return refuse(
-            fmt::format("{} is version {}; the component fits 4.1 alone", mpi.mpirun, mpi.version));
+    if (const std::string misfit = misfit_of(mpi); !misfit.empty()) return refuse(misfit);
+    const bool is_5 = mpi.version.starts_with("5.");
+    if (mpi.loads_us && is_5) return print_path_of_5(mpi, mpi.folder, explain);
     if (mpi.loads_us) {
         if (explain) fmt::print("# no more to set: {} loads mca_coll_ulc.so already\n", mpi.mpirun);
         return 0;
@@ -76,6 +95,8 @@ int print_component(const OpenMpi& mpi, bool explain) {
     const std::string ours = find_component();
     if (ours.empty())
         return refuse("mca_coll_ulc.so is not built; run tools/setup test and build again");
+    if (is_5)
+        return print_path_of_5(mpi, std::filesystem::path(ours).parent_path().string(), explain);
     if (explain) {
         fmt::print(
             "# Folders where Open MPI looks for components: first ours, which is not installed,\n"
@@ -104,6 +125,8 @@ int print_for_open_mpi(bool explain, bool one_sided) {
     const std::string provider = find_provider();
     if (one_sided && provider.empty())
         return refuse("libulc-fi.so is not built; run tools/setup test and build again");
+    if (one_sided && mpi.version.starts_with("5."))
+        return refuse("windows over ULC were tried with Open MPI 4.1 alone");
     if (!provider.empty()) print_messages_of_open_mpi(provider, explain);
     if (one_sided) print_one_sided(explain);
     return print_component(mpi, explain);

@@ -14,10 +14,19 @@
 
 #include "coll/mpi/openmpi/glue.h"
 
-#include <ompi/mca/rte/rte.h>
 #include <ompi/runtime/mpiruntime.h>
-#include <opal/mca/pmix/pmix.h>
 #include <opal/runtime/opal_progress.h>
+#if OMPI_MAJOR_VERSION >= 5
+#include <ompi/runtime/ompi_rte.h>
+#include <opal/mca/pmix/pmix-internal.h>
+#define TO_ALL PMIX_GLOBAL
+#define COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#else
+#include <ompi/mca/rte/rte.h>
+#include <opal/mca/pmix/pmix.h>
+#define TO_ALL OPAL_PMIX_GLOBAL
+#define COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#endif
 
 #define CARD_KEY "ulc.coll.card"
 #define RANKS_MAX 65534
@@ -40,7 +49,7 @@ static int ulc_open_component(void) {
     if (priority <= 0 || ompi_process_info.num_procs < 2) return OMPI_ERR_NOT_AVAILABLE;
     is_open = ulc_mpi_open(&mca_coll_ulc_hooks, &own_card) == 0;
     /* A card that says no spares the others the question whether we have one at all. */
-    OPAL_MODEX_SEND_STRING(status, OPAL_PMIX_GLOBAL, CARD_KEY, &own_card, sizeof own_card);
+    OPAL_MODEX_SEND_STRING(status, TO_ALL, CARD_KEY, &own_card, sizeof own_card);
     return status == OPAL_SUCCESS ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
 
@@ -98,6 +107,16 @@ static uint16_t* world_ranks(ompi_communicator_t* comm, int size, int* whole) {
     return ranks;
 }
 
+/* The same at all members, and of no other communicator that exists. */
+static uint64_t key_of(const ompi_communicator_t* comm) {
+#if OMPI_MAJOR_VERSION >= 5
+    return comm->c_contextid.cid_base * UINT64_C(0x9E3779B97F4A7C15) +
+           comm->c_contextid.cid_sub.u64;
+#else
+    return comm->c_contextid;
+#endif
+}
+
 static int ulc_module_enable(mca_coll_base_module_t* base, ompi_communicator_t* comm) {
     mca_coll_ulc_module_t* module = (mca_coll_ulc_module_t*)base;
     mca_coll_base_comm_coll_t* table = comm->c_coll;
@@ -121,8 +140,7 @@ static mca_coll_base_module_t* ulc_comm_query(ompi_communicator_t* comm, int* le
     uint16_t* ranks = world_ranks(comm, size, &whole);
     if (ranks == NULL) return NULL;
     mca_coll_ulc_module_t* module = OBJ_NEW(mca_coll_ulc_module_t);
-    if (module != NULL)
-        module->comm = ulc_mpi_comm_new(ranks, (uint16_t)size, whole, comm->c_contextid);
+    if (module != NULL) module->comm = ulc_mpi_comm_new(ranks, (uint16_t)size, whole, key_of(comm));
     free(ranks);
     if (module == NULL) return NULL;
     if (module->comm == NULL) {
@@ -153,10 +171,10 @@ static void destruct(mca_coll_ulc_module_t* module) {
 
 OBJ_CLASS_INSTANCE(mca_coll_ulc_module_t, mca_coll_base_module_t, construct, destruct);
 
-const mca_coll_base_component_2_0_0_t mca_coll_ulc_component = {
+const mca_coll_base_component_t mca_coll_ulc_component = {
     .collm_version =
         {
-            MCA_COLL_BASE_VERSION_2_0_0,
+            COLL_VERSION,
             .mca_component_name = "ulc",
             MCA_BASE_MAKE_VERSION(component, 0, 1, 0),
             .mca_open_component = ulc_open_component,

@@ -60,7 +60,7 @@ typedef struct mca_coll_ulc_module_t {
 } mca_coll_ulc_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_ulc_module_t);
 
-extern const mca_coll_base_component_2_0_0_t mca_coll_ulc_component;
+extern const mca_coll_base_component_t mca_coll_ulc_component;
 
 /* The MPI's means, for the core. */
 extern const ulc_mpi_hooks mca_coll_ulc_hooks;

@@ -42,8 +42,20 @@ std::string behind(const std::string& text, const std::string& mark) {
     return text.substr(begin, text.find('\n', begin) - begin);
 }
 
+/// Returns true if ranks under mpirun look for components in PMIx's folder alone: Open MPI 5 gives
+/// them PMIx's path, unless the environment has one.
+bool is_overridden(const OpenMpi& mpi) {
+    return mpi.version.starts_with("5.") &&
+           environment_of("OMPI_MCA_mca_base_component_path").empty();
+}
+
 Finding component_finding(const OpenMpi& mpi) {
     const std::string ours = find_component();
+    if (mpi.loads_us && is_overridden(mpi)) {
+        return {Level::kWarn, "collectives",
+                "Open MPI loads mca_coll_ulc.so; ranks under mpirun look in PMIx's folder alone",
+                "eval $(ulc env openmpi)"};
+    }
     if (mpi.loads_us) return {Level::kOk, "collectives", "Open MPI loads mca_coll_ulc.so", ""};
     if (!mpi.why_not.empty()) {
         return {Level::kFail, "collectives",
@@ -118,6 +130,27 @@ OpenMpi find_open_mpi() {
     return mpi;
 }
 
+std::string misfit_of(const OpenMpi& mpi) {
+    const std::string built = ULC_OPEN_MPI;
+    if (built.empty()) return "";
+    const auto minor = [](const std::string& version) {
+        return version.substr(0, version.find('.', version.find('.') + 1));
+    };
+    const bool fits =
+        minor(mpi.version) == minor(built) && (built.starts_with("4.") || mpi.version == built);
+    if (fits) return "";
+    return fmt::format("{} is version {}, and the component was built for {}; build it again here",
+                       mpi.mpirun, mpi.version, built);
+}
+
+std::string find_pmix_components() {
+    const std::string library = behind(
+        output_of("PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep libpmix.so.2"), "=> ");
+    std::error_code error;
+    const auto folder = std::filesystem::canonical(library, error).parent_path() / "pmix";
+    return std::filesystem::is_directory(folder, error) ? folder.string() : "";
+}
+
 std::string find_component() { return find_library(kComponent, "coll/mpi"); }
 
 std::string find_provider() {
@@ -130,11 +163,9 @@ void check_mpi(Findings& out) {
     if (mpi.mpirun.empty()) {
         out.push_back({Level::kWarn, "open mpi", "there is no mpirun of Open MPI in PATH",
                        "apt-get install openmpi-bin"});
-    } else if (!mpi.version.starts_with("4.1")) {
-        out.push_back(
-            {Level::kWarn, "open mpi",
-             fmt::format("{} is version {}; the component fits 4.1 alone", mpi.mpirun, mpi.version),
-             ""});
+    } else if (const std::string misfit = misfit_of(mpi); !misfit.empty()) {
+        out.push_back({Level::kWarn, "open mpi", misfit,
+                       "meson setup --reconfigure build/release && ninja -C build/release"});
     } else {
         out.push_back(
             {Level::kOk, "open mpi",

@@ -20,6 +20,13 @@ struct OpenMpi {
 
 [[nodiscard]] OpenMpi find_open_mpi();
 
+/// Returns why our component does not fit that Open MPI, in a sentence; empty: it does. Open MPI 5
+/// changed the interface of components under one number, so there it fits one release alone.
+[[nodiscard]] std::string misfit_of(const OpenMpi& mpi);
+
+/// Returns the folder of components next to the PMIx library of this machine; empty: none.
+[[nodiscard]] std::string find_pmix_components();
+
 struct Mpich {
     std::string mpiexec;     ///< full path of Hydra's; empty: there is no MPICH
     std::string version;     ///< "4.0.2"; empty: unknown
