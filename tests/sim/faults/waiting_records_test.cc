@@ -44,11 +44,12 @@ protected:
     }
     /// Runs for a while, in which the ranks of `takers` take messages.
     void run(Nanos span, std::initializer_list<Rank> takers) {
-        cluster_.run(span, [] { return false; },
-                     [&] {
-                         for (const Rank rank : takers)
-                             take(rank);
-                     });
+        cluster_.run(
+            span, [] { return false; },
+            [&] {
+                for (const Rank rank : takers)
+                    take(rank);
+            });
     }
     void finish() {
         const bool all = cluster_.run(

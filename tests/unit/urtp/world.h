@@ -396,8 +396,7 @@ private:
                 !wire::has_short_head(octets, wire::kEtherTypeDefault) ||
                 !member.predict(octets, fresh))
                 return false;
-            known =
-                next_frames_.insert_or_assign({flight.to, view.handle, view.rank}, fresh).first;
+            known = next_frames_.insert_or_assign({flight.to, view.handle, view.rank}, fresh).first;
         }
         member.check_prediction(known->second);
         wire::ShortBody frame;
