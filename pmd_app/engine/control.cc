@@ -104,8 +104,7 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     if (job.has_bonds) expect_bonds(core, endpoint.net());
     endpoint.membership().set_reorder_wait(endpoint.net().reorder_wait(job.roster, job.has_bonds));
     begin_transport(core, endpoint, config, job.roster);
-    Rank rank = 0;
-    for (const urtp::Peer& peer : job.roster)
+    for (Rank rank = 0; const urtp::Peer& peer : job.roster)
         endpoint.membership().set_node(rank++, endpoint.net().jobs.node_of(peer.mac));
     world->any_remote = !is_local;
     // Nothing of a local job is sent, so one that formed before its turn leaves that to the next.
