@@ -11,16 +11,16 @@ bool deliver(Core& core, Endpoint& endpoint, Nanos now) {
     endpoint.unmark(Work::kDeliver);
     bool moved = false;
     if (endpoint.life().is_lingering()) {
-        moved = endpoint::Outlet::discard(*endpoint.member(), core.config.packets_per_round, now);
+        moved = endpoint::Outlet::discard(*endpoint.member(), core.config().packets_per_round, now);
         if (moved) endpoint.mark(Work::kDeliver);
     } else {
         if (!endpoint.outlet()->reclaim()) {
-            core.counters.add(Counter::client_bad_record);
+            core.counters().add(Counter::client_bad_record);
             close_corrupt(core, endpoint, now);
             return true;
         }
         if (endpoint.links() != nullptr && !may_deliver_links(core, endpoint, now)) return false;
-        moved = endpoint.outlet()->run(*endpoint.member(), core.config.packets_per_round, now);
+        moved = endpoint.outlet()->run(*endpoint.member(), core.config().packets_per_round, now);
         if (endpoint.outlet()->unfinished()) endpoint.mark(Work::kDeliver);
         update_landing(endpoint);
     }
@@ -79,13 +79,13 @@ bool send(Core& core, Endpoint& endpoint, Nanos now) {
                 if (!endpoint.membership().is_here(event.rank)) break;  // the engine reported it
                 peer_gone(core, endpoint, event.rank, kGoneDied, now);
                 if (endpoint.links() != nullptr)
-                    endpoint.net().jobs.links().peer_died(endpoint.handle(), event.rank, now);
-                endpoint.net().jobs.peer_died(endpoint.membership().job(), event.rank, now);
+                    endpoint.net().jobs().links().peer_died(endpoint.handle(), event.rank, now);
+                endpoint.net().jobs().peer_died(endpoint.membership().job(), event.rank, now);
                 break;
             case urtp::EventKind::kPeerExcluded:
                 report_failed(endpoint, Err::kPeerDied, event.rank, event.count);
                 if (!endpoint.membership().is_here(event.rank)) break;
-                endpoint.net().jobs.exclude(endpoint.membership().job(), event.rank, now);
+                endpoint.net().jobs().exclude(endpoint.membership().job(), event.rank, now);
                 break;
             case urtp::EventKind::kHeldSlow:
                 fault(endpoint, Err::kPeerSlow, event.rank, event.count, event.stream);
@@ -131,13 +131,14 @@ void notify_client(Core& core, Endpoint& endpoint) {
         case abi::ClientState::kPolling:
             return;
         case abi::ClientState::kAsleep:
-            if (core.config.wake == nullptr) return;  // an embedded engine: clients nap
-            core.counters.add(Counter::client_wakes);
-            core.config.wake(core.config.wake_context, endpoint.handle(), &control.wake_sequence);
+            if (core.config().wake == nullptr) return;  // an embedded engine: clients nap
+            core.counters().add(Counter::client_wakes);
+            core.config().wake(core.config().wake_context, endpoint.handle(),
+                               &control.wake_sequence);
             return;
         case abi::ClientState::kComputing:
             if (endpoint.interrupt().call == nullptr) return;  // its client never asked for upcalls
-            core.counters.add(Counter::client_upcalls);
+            core.counters().add(Counter::client_upcalls);
             endpoint.interrupt().call(endpoint.interrupt().context);
             return;
     }
@@ -155,11 +156,11 @@ void obey_note(Core& core, Endpoint& endpoint) {
     abi::SourceNote note{};
     if (!abi::SourceNote::read(word, note) || endpoint.member() == nullptr ||
         note.source >= endpoint.member()->size()) {
-        core.counters.add(Counter::client_bad_record);
+        core.counters().add(Counter::client_bad_record);
         endpoint.errors().note();
     } else if (note.intake == abi::Intake::kAll || endpoint.membership().is_here(note.source)) {
         endpoint.outlet()->set_intake(note.source, note.intake);
-        if (note.intake == abi::Intake::kNone) core.counters.add(Counter::client_stalled);
+        if (note.intake == abi::Intake::kNone) core.counters().add(Counter::client_stalled);
         endpoint.mark(Work::kDeliver);
     }
     page.note_taken.store(word, std::memory_order_release);
@@ -198,7 +199,7 @@ void obey_note(Core& core, Endpoint& endpoint) {
     if (endpoint.has(Work::kControl)) moved |= control(core, endpoint, now);
     if (!endpoint.life().has_memory()) return moved;
     if (endpoint.outlet()->completions().corrupt()) {
-        core.counters.add(Counter::client_bad_cursor);
+        core.counters().add(Counter::client_bad_cursor);
         close_corrupt(core, endpoint, now);
         return true;
     }
@@ -208,8 +209,8 @@ void obey_note(Core& core, Endpoint& endpoint) {
 
 void leave_memory(Endpoint& endpoint) {
     endpoint.life().lose_memory();
-    endpoint.sends().abort(endpoint.net().port.pool);
-    endpoint.net().transmitter.pull_tails();
+    endpoint.sends().abort(endpoint.net().port().pool);
+    endpoint.net().transmitter().pull_tails();
     if (endpoint.member() != nullptr) endpoint.member()->pull_tails();
 }
 
@@ -218,7 +219,8 @@ void linger(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now)
     core.end_verdicts();
     endpoint.drop_offloads();
     const bool died = reason == wire::LeaveReason::kDied;
-    endpoint.life().linger(reason, now + (died ? core.config.linger_died : core.config.linger_max),
+    endpoint.life().linger(reason,
+                           now + (died ? core.config().linger_died : core.config().linger_max),
                            endpoint.in_use());
     endpoint.mark(Work::kControl | Work::kDeliver | Work::kSend);
 }
@@ -235,20 +237,20 @@ void close_client(Core& core, Endpoint& endpoint, Err how, Nanos now) {
     abi::EndpointControl& page = endpoint.region().control();
     page.closed.store(static_cast<std::int32_t>(how), std::memory_order_release);
     if (endpoint.take_wake()) notify_client(core, endpoint);
-    core.counters.add(Counter::clients_died);
+    core.counters().add(Counter::clients_died);
 }
 
 void remove(Core& core, Endpoint& endpoint) {
     User& user = endpoint.user();
     const std::uint64_t octets = endpoint.claimant().octets;
-    if (endpoint.net().landing == &endpoint) endpoint.net().landing = nullptr;
+    endpoint.net().set_landing(endpoint, false);
     leave_groups(core, endpoint);
-    endpoint.sends().abort(endpoint.net().port.pool);
-    const Port& port = endpoint.net().port;
+    endpoint.sends().abort(endpoint.net().port().pool);
+    const Port& port = endpoint.net().port();
     if (port.remove_memory != nullptr && endpoint.outlet() != nullptr)  // it was admitted
         port.remove_memory(port.context, endpoint.region().tx(0, 0));
-    core.table.remove(endpoint);
-    core.accounts.leave(user, octets);
+    core.table().remove(endpoint);
+    core.accounts().leave(user, octets);
 }
 
 }  // namespace ulc::engine

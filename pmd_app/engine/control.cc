@@ -28,7 +28,7 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     std::memcpy(&request, shared, sizeof request);
     asm volatile("" ::: "memory");  // judge the copy, not the arena
     if (request.name_length > abi::kJobNameOctetsMax) return false;
-    if (endpoint.in_use() || !endpoint.life().is_open() || core.stopping) {
+    if (endpoint.in_use() || !endpoint.life().is_open() || core.rounds().is_stopping()) {
         bad_record(core, endpoint);
         if (!endpoint.in_use()) fail_job(endpoint, Err::kClosed, text_of(Err::kClosed));
         return true;
@@ -42,7 +42,7 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     join.user = endpoint.user().uid;
     join.profile =
         std::string_view(request.profile, strnlen(request.profile, sizeof request.profile));
-    if (join.profile.empty()) join.profile = core.config.profile;
+    if (join.profile.empty()) join.profile = core.config().profile;
     urtp::Policy policy;
     urtp::Params params;
     if (urtp::resolve(join.profile, policy, params) != Err::kOk) {
@@ -51,43 +51,44 @@ bool on_join(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     }
     const auto wait = static_cast<Nanos>(
         std::min<std::uint64_t>(request.timeout_ns, static_cast<std::uint64_t>(kNever / 4)));
-    join.deadline = now + (wait == 0 ? core.config.join_timeout : wait);
+    join.deadline = now + (wait == 0 ? core.config().join_timeout : wait);
     join.patience = static_cast<Nanos>(request.patience_ns);
-    join.medium = endpoint.net().port.info.half_duplex ? Medium::kHub : Medium::kSwitch;
+    join.medium = endpoint.net().port().info.half_duplex ? Medium::kHub : Medium::kSwitch;
     if (request.medium > 0 && request.medium <= kMediaSaid)
         join.medium = static_cast<Medium>(request.medium - 1);
-    if (!endpoint.net().jobs.forming(join))
-        join.begins_at = core.accounts.take_job(endpoint.user(), now, join.deadline);
+    if (!endpoint.net().jobs().forming(join))
+        join.begins_at = core.accounts().take_job(endpoint.user(), now, join.deadline);
     if (join.begins_at == kNever) {
-        core.counters.add(Counter::refused_jobs);
+        core.counters().add(Counter::refused_jobs);
         fail_job(endpoint, Err::kLimit,
                  "this user began too many jobs lately; wait, or raise --jobs-per-second");
         return true;
     }
-    const Result<JobId> result = endpoint.net().jobs.join(join, now);
+    const Result<JobId> result = endpoint.net().jobs().join(join, now);
     if (result.ok()) {
         endpoint.membership().enter(result.value());
         return true;
     }
-    const bool too_large = join.size > core.config.jobs.ranks_max;
+    const bool too_large = join.size > core.config().jobs.ranks_max;
     if (result.error() != Err::kLimit || too_large) {
         fail_job(endpoint, result.error(), text_of(result.error()));
         return true;
     }
-    core.counters.add(Counter::refused_jobs);
+    core.counters().add(Counter::refused_jobs);
     fail_job(endpoint, Err::kLimit,
              "this user holds its share of the node's " +
-                 std::to_string(core.config.jobs.jobs_max) +
+                 std::to_string(core.config().jobs.jobs_max) +
                  " jobs, or all are taken; end some, or raise --jobs or --user-share");
     return true;
 }
 
 void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     JobView job;
-    if (!endpoint.net().jobs.job(event.job, job)) return;
-    LocalGroup* world = endpoint.net().groups.join(job.world, job.world, &endpoint);
+    if (!endpoint.net().jobs().job(event.job, job)) return;
+    LocalGroup* world = endpoint.net().groups().join(job.world, job.world, &endpoint);
     if (world == nullptr) {  // two jobs under one world handle, or groups_max is reached
-        endpoint.net().jobs.leave(event.job, endpoint.handle(), wire::LeaveReason::kDied, core.now);
+        endpoint.net().jobs().leave(event.job, endpoint.handle(), wire::LeaveReason::kDied,
+                                    core.rounds().now());
         fail_job(endpoint, Err::kLimit, text_of(Err::kLimit));
         return;
     }
@@ -99,16 +100,17 @@ void on_formed(Core& core, Endpoint& endpoint, const JobEvent& event) {
     config.mtu = job.mtu;
     endpoint.membership().enter(event.job);
     const bool is_local = std::ranges::all_of(
-        job.roster, [&](const auto& peer) { return peer.mac == endpoint.net().port.info.mac; });
+        job.roster, [&](const auto& peer) { return peer.mac == endpoint.net().port().info.mac; });
     endpoint.membership().form(job, is_local);
     if (job.has_bonds) expect_bonds(core, endpoint.net());
     endpoint.membership().set_reorder_wait(endpoint.net().reorder_wait(job.roster, job.has_bonds));
     begin_transport(core, endpoint, config, job.roster);
     for (Rank rank = 0; const urtp::Peer& peer : job.roster)
-        endpoint.membership().set_node(rank++, endpoint.net().jobs.node_of(peer.mac));
+        endpoint.membership().set_node(rank++, endpoint.net().jobs().node_of(peer.mac));
     world->any_remote = !is_local;
     // Nothing of a local job is sent, so one that formed before its turn leaves that to the next.
-    if (is_local && event.rank == 0 && job.begins_at > core.now) core.accounts.give_job(job.user);
+    if (is_local && event.rank == 0 && job.begins_at > core.rounds().now())
+        core.accounts().give_job(job.user);
     place_world(core, endpoint, *world);
     endpoint.report({.kind = CompletionKind::kJobFormed});
     endpoint.mark(Work::kSettle);
@@ -128,8 +130,8 @@ void on_excluded(Core& core, Endpoint& endpoint, const JobEvent& event, Nanos no
 
 /// Returns what the port knows of nodes that did not come.
 std::string silence_of(const Net& net, Err error) {
-    if (error != Err::kTimeout || net.port.unanswered == nullptr) return {};
-    const std::string why = net.port.unanswered(net.port.context);
+    if (error != Err::kTimeout || net.port().unanswered == nullptr) return {};
+    const std::string why = net.port().unanswered(net.port().context);
     return why.empty() ? why : "; " + why;
 }
 
@@ -144,8 +146,8 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
                 fail_job(*endpoint, event.error, event.text + silence_of(net, event.error));
             return;
         case JobEventKind::kShortened:
-            if (core.config.report != nullptr)
-                core.config.report(core.config.report_context, event.text.data());
+            if (core.config().report != nullptr)
+                core.config().report(core.config().report_context, event.text.data());
             return;
         case JobEventKind::kExcluded:
             if (Endpoint* endpoint = core.find(event.endpoint); endpoint != nullptr)
@@ -154,7 +156,7 @@ void on_event(Core& core, Net& net, const JobEvent& event, Nanos now) {
         case JobEventKind::kPeerLeft:
         case JobEventKind::kPeerDied:
         case JobEventKind::kPeerExcluded:
-            for (Endpoint* endpoint : core.table.active()) {
+            for (Endpoint* endpoint : core.table().active()) {
                 if (!endpoint->is_on(net) || endpoint->membership().job() != event.job) continue;
                 if (endpoint->member() == nullptr) continue;
                 if (endpoint->member()->rank() == event.rank) continue;
@@ -186,10 +188,11 @@ void describe_end(Core& core, Endpoint& endpoint, Rank rank, CompletionRecord& o
         endpoint.offloads()->peer_gone(rank, endpoint.membership().has_died(rank));
     endpoint.mark(Work::kSend);
     const bool here = endpoint.member() != nullptr &&
-                      endpoint.member()->peer(rank).mac == endpoint.net().port.info.mac;
+                      endpoint.member()->peer(rank).mac == endpoint.net().port().info.mac;
     if (!here)
         out.tag = static_cast<std::uint64_t>(
-            endpoint.net().jobs.own_absence(endpoint.membership().job(), core.now) / kMillisecond);
+            endpoint.net().jobs().own_absence(endpoint.membership().job(), core.rounds().now()) /
+            kMillisecond);
 }
 
 Reports::Written write_report(Core& core, Endpoint& endpoint, const Report& report) {
@@ -275,30 +278,31 @@ bool write_reports(Core& core, Endpoint& endpoint, Reports::Stage last) {
 
 void begin_transport(Core& core, Endpoint& endpoint, urtp::TransportConfig config,
                      std::span<const urtp::Peer> roster) {
-    config.mac = endpoint.net().port.info.mac;
-    config.mtu = std::min(config.mtu, endpoint.net().port.info.mtu);
-    config.mtu_taken = endpoint.net().port.info.mtu;
+    config.mac = endpoint.net().port().info.mac;
+    config.mtu = std::min(config.mtu, endpoint.net().port().info.mtu);
+    config.mtu_taken = endpoint.net().port().info.mtu;
     // A link outlives a path that narrows, and UDP follows it.
-    const bool ends = config.rank != kNoRank && !endpoint.net().port.info.follows_paths;
+    const bool ends = config.rank != kNoRank && !endpoint.net().port().info.follows_paths;
     config.mtu_sure = ends ? wire::kMtuMin : config.mtu;
-    config.ether_type = core.config.ether_type;
-    config.crc = core.config.crc;
-    config.seed = core.tokens.next();
+    config.ether_type = core.config().ether_type;
+    config.crc = core.config().crc;
+    config.seed = core.tokens().next();
     config.node_context = &endpoint;
     config.node_silent = [](const void* context, Rank rank, Nanos now) {
         const auto& own = *static_cast<const Endpoint*>(context);
-        const bool here = own.member()->peer(rank).mac == own.net().port.info.mac;  // we would know
-        return !here && own.net().jobs.is_silent(own.membership().job(),
-                                                 own.membership().node_of(rank), now);
+        const bool here =
+            own.member()->peer(rank).mac == own.net().port().info.mac;  // we would know
+        return !here && own.net().jobs().is_silent(own.membership().job(),
+                                                   own.membership().node_of(rank), now);
     };
-    config.params = core.config.params;
+    config.params = core.config().params;
     config.params.reorder_wait =
         std::max(config.params.reorder_wait, endpoint.membership().reorder_wait());
-    config.params.fit_wire(endpoint.net().port.info.link_bits_per_second,
-                           endpoint.net().port.info.half_duplex);
-    config.departures = &endpoint.net().departures;
-    config.arrivals = &endpoint.net().arrivals;
-    endpoint.begin_member(config, roster, core.counters);
+    config.params.fit_wire(endpoint.net().port().info.link_bits_per_second,
+                           endpoint.net().port().info.half_duplex);
+    config.departures = &endpoint.net().departures();
+    config.arrivals = &endpoint.net().arrivals();
+    endpoint.begin_member(config, roster, core.counters());
 }
 
 namespace {
@@ -350,7 +354,7 @@ bool control_record(Core& core, Endpoint& endpoint, const SubmissionRecord& reco
                 bad_record(core, endpoint);
                 return true;
             }
-            endpoint.life().leave(now + core.config.linger_max);
+            endpoint.life().leave(now + core.config().linger_max);
             if (endpoint.offloads() != nullptr) endpoint.offloads()->cancel_all();
             endpoint.mark(Work::kControl);
             return true;
@@ -371,7 +375,7 @@ void peer_gone(Core& core, Endpoint& endpoint, Rank rank, GoneState how, Nanos n
     endpoint.report(
         {.kind = how == kGoneLeft ? CompletionKind::kPeerLeft : CompletionKind::kPeerDied,
          .rank = rank});
-    endpoint.sends().peer_gone(rank, endpoint.net().port.pool);
+    endpoint.sends().peer_gone(rank, endpoint.net().port().pool);
     endpoint.outlet()->set_intake(rank, abi::Intake::kAll);
     endpoint.member()->peer_gone(
         rank, how == kGoneLeft ? urtp::EventKind::kPeerLeft : urtp::EventKind::kPeerDied, now);
@@ -388,17 +392,17 @@ void fault(Endpoint& endpoint, Err error, Rank rank, std::uint32_t packets, Grou
 
 void leave_job(Core& core, Endpoint& endpoint, wire::LeaveReason reason, Nanos now) {
     endpoint.drop_offloads();
-    endpoint.net().transmitter.pull_tails();
-    endpoint.sends().abort(endpoint.net().port.pool);
+    endpoint.net().transmitter().pull_tails();
+    endpoint.sends().abort(endpoint.net().port().pool);
     leave_groups(core, endpoint);
     endpoint.reports().drop_for_leave();
     endpoint.end_member();
     endpoint.set_timer(kNever);
     if (endpoint.links() != nullptr)
-        endpoint.net().jobs.links().close(endpoint.handle(), reason, now);
+        endpoint.net().jobs().links().close(endpoint.handle(), reason, now);
     endpoint.end_links();
     if (!endpoint.membership().has_job()) return;
-    endpoint.net().jobs.leave(endpoint.membership().job(), endpoint.handle(), reason, now);
+    endpoint.net().jobs().leave(endpoint.membership().job(), endpoint.handle(), reason, now);
     endpoint.membership().leave();
 }
 
@@ -421,16 +425,16 @@ bool control(Core& core, Endpoint& endpoint, Nanos now) {
 bool run_jobs(Core& core, Net& net, Nanos now) {
     bool moved = false;
     core.end_verdicts();
-    core.now = now;
-    if (net.jobs.next_timer() <= now) {
-        net.jobs.on_timer(now);
+    core.rounds().begin(now);
+    if (net.jobs().next_timer() <= now) {
+        net.jobs().on_timer(now);
         moved = true;
     }
-    for (; net.jobs.poll_event(core.job_event); moved = true)
-        on_event(core, net, core.job_event, now);
+    for (; net.jobs().poll_event(core.job_event()); moved = true)
+        on_event(core, net, core.job_event(), now);
     moved |= take_link_events(core, net, now);
     moved |= take_addresses(core, net);
-    net.jobs.looked();
+    net.jobs().looked();
     return moved;
 }
 

@@ -18,6 +18,7 @@
 
 #include "abi/region.h"
 #include "base/counters.h"
+#include "endpoint/frame_loans.h"
 #include "engine/accounts.h"
 #include "engine/clients/endpoint.h"
 #include "engine/clients/endpoint_table.h"
@@ -26,6 +27,7 @@
 #include "engine/fast/verdicts.h"
 #include "engine/groups/group_table.h"
 #include "engine/groups/multicast_filter.h"
+#include "engine/interface_watch.h"
 #include "engine/tx.h"
 #include "jobs/jobs.h"
 #include "port/bond_port.h"
@@ -50,94 +52,171 @@ using jobs::AddressChange, jobs::JobEvent, jobs::JobEventKind, jobs::JobId, jobs
 inline constexpr std::uint16_t kRxBurst = 32;
 static_assert(kRxBurst <= kTapBurstMax);
 
-/// Frames that an interface refuses while its MTU is below the port's (interface.cc).
-struct Refusals {
-    std::uint64_t counted = 0;  ///< PortDrops::unsendable at the last look
-    Nanos since = kNever;       ///< the first look that found some
-    Nanos last = 0;             ///< the latest one
+/// The frames of a net's port, and who gets them.
+class NetFrames {
+public:
+    NetFrames(const Port& port, const AccountLimits& limits);
+
+    /// Frames from which to send; some are reserved for control.
+    [[nodiscard]] urtp::FrameBudget& send() noexcept { return send_; }
+    /// Received frames that members may hold. A quarter is reserved: a node whose memory is full of
+    /// packets that wait for others must still receive those.
+    [[nodiscard]] urtp::FrameBudget& receive() noexcept { return receive_; }
+    /// Lets a client of this process borrow frames of the quarter that members may not hold.
+    void lend_to(endpoint::FrameLoans& loans, const SegmentPool& pool) {
+        loans.allow(pool, to_lend_);
+    }
+    void fields(state::Archive& archive);
+
+private:
+    std::uint32_t send_all_;     ///< total of send_
+    std::uint32_t receive_all_;  ///< total of receive_
+    urtp::FrameBudget send_;
+    urtp::FrameBudget receive_;
+    std::uint32_t to_lend_;  ///< frames that clients may still borrow
 };
 
 /// One wire and everything on it. Its jobs and endpoints keep its address.
-struct Net {
+class Net {
+public:
     Net(const EngineConfig& config, const Port& port, std::uint32_t index, seal::Tokens& tokens,
         Counters& counters);
     Net(const Net&) = delete;
     Net& operator=(const Net&) = delete;
 
-    Port port;
-    std::unique_ptr<port::BondPort> bond;  ///< around the port, from the first LINKS on
-    urtp::Departures departures;
-    urtp::Arrivals arrivals;
-    Transmitter transmitter;
-    GroupTable groups;
-    MulticastFilter filter;
-    Jobs jobs;
-    std::uint32_t index;
-    std::uint16_t ether_type;
-    std::uint32_t send_frames_all;     ///< total of send_frames
-    std::uint32_t receive_frames_all;  ///< total of receive_frames
-    /// Frames from which to send; some are reserved for control.
-    urtp::FrameBudget send_frames;
-    /// Received frames that members may hold. A quarter is reserved: a node whose memory is full of
-    /// packets that wait for others must still receive those.
-    urtp::FrameBudget receive_frames;
-    /// Received frames that clients of this process may still get (endpoint/frame_loans.h), of the
-    /// quarter that members may not hold.
-    std::uint32_t frames_to_lend;
-    Segment* burst[kRxBurst] = {};
-    /// Endpoint whose messages' payloads may land (landing.cc); nullptr: none
-    Endpoint* landing = nullptr;
-    Nanos link_due = 0;  ///< when to check the link again
-    bool link_is_up = true;
-    std::uint16_t mtu_usable;  ///< the least of the port's MTU and its interface's
-    Refusals refusals;         ///< frames longer than that
-    Mac mac_seen;              ///< address of the interface at the last look
-    port::PortCounts counts;
-    Verdicts verdicts;
-    Nanos heard_else = 0;  ///< FrameVerdict::heard of nodes that are not watched
+    // --- its parts
+    [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+    [[nodiscard]] const Port& port() const noexcept { return port_; }
+    [[nodiscard]] InterfaceWatch& watch() noexcept { return watch_; }
+    [[nodiscard]] const InterfaceWatch& watch() const noexcept { return watch_; }
+    [[nodiscard]] urtp::Departures& departures() noexcept { return departures_; }
+    [[nodiscard]] urtp::Arrivals& arrivals() noexcept { return arrivals_; }
+    [[nodiscard]] Transmitter& transmitter() noexcept { return transmitter_; }
+    [[nodiscard]] const Transmitter& transmitter() const noexcept { return transmitter_; }
+    [[nodiscard]] GroupTable& groups() noexcept { return groups_; }
+    [[nodiscard]] MulticastFilter& filter() noexcept { return filter_; }
+    [[nodiscard]] Jobs& jobs() noexcept { return jobs_; }
+    [[nodiscard]] const Jobs& jobs() const noexcept { return jobs_; }
+    [[nodiscard]] NetFrames& frames() noexcept { return frames_; }
+    [[nodiscard]] Verdicts& verdicts() noexcept { return verdicts_; }
+    /// Returns where FrameVerdict::heard of a node is noted.
+    [[nodiscard]] Nanos* place_of_heard(NodeIndex node) noexcept {
+        Nanos* const watched = jobs_.place_of_heard(node);
+        return watched != nullptr ? watched : &heard_else_;
+    }
 
-    void fields(state::Archive& archive);
+    // --- its port
     /// Puts a BondPort around a port of one link, which sends to all links of a node then.
     void wrap_port();
-    /// Begins with no job, under the port's present address: the net has neither jobs nor links.
-    void begin_jobs(const EngineConfig& config, seal::Tokens& tokens, Counters& counters) noexcept;
+    /// Makes the interface's address that of the port.
+    void take_address() { port_.info.mac = port_.take_address(port_.context); }
+    /// Counts the port's costs and losses since the last time.
+    void count(Counters& counters, Nanos now) { counts_.look(port_, counters, now); }
     /// Returns the most by which frames of one sender among these nodes overtake each other.
     /// has_bonds: a node among them may have several links.
     [[nodiscard]] Nanos reorder_wait(std::span<const urtp::Peer> roster, bool has_bonds) const;
+    /// Takes the frames that have come, at most kRxBurst, into burst(). Returns their number.
+    [[nodiscard]] std::uint16_t take_burst() noexcept {
+        return port_.rx(port_.context, burst_, kRxBurst);
+    }
+    [[nodiscard]] Segment* const* burst() const noexcept { return burst_; }
     /// Tells the tap of the port, if there is one, of frames that came.
     void show_received(Segment* const* frames, std::uint16_t n) const noexcept {
-        if (port.tap != nullptr) [[unlikely]]
-            port.tap->on_received(port.tap->context, frames, n);
+        if (port_.tap != nullptr) [[unlikely]]
+            port_.tap->on_received(port_.tap->context, frames, n);
+    }
+
+    // --- payloads that land (landing.cc)
+    /// Endpoint whose messages' payloads may land; nullptr: none.
+    [[nodiscard]] Endpoint* landing() const noexcept { return landing_; }
+    void set_landing(Endpoint& endpoint, bool lands) noexcept {
+        if (lands) {
+            landing_ = &endpoint;
+        } else if (landing_ == &endpoint) {
+            landing_ = nullptr;
+        }
     }
     /// True if payloads may land: frames are taken one by one.
     [[nodiscard]] bool lands() const noexcept {
-        return landing != nullptr && port.rx_landing != nullptr;
+        return landing_ != nullptr && port_.rx_landing != nullptr;
     }
+
+    /// Begins with no job, under the port's present address: the net has neither jobs nor links.
+    void begin_jobs(const EngineConfig& config, seal::Tokens& tokens, Counters& counters) noexcept;
+    void fields(state::Archive& archive);
+
+private:
+    Port port_;
+    std::unique_ptr<port::BondPort> bond_;  ///< around the port, from the first LINKS on
+    urtp::Departures departures_;
+    urtp::Arrivals arrivals_;
+    Transmitter transmitter_;
+    GroupTable groups_;
+    MulticastFilter filter_;
+    Jobs jobs_;
+    std::uint32_t index_;
+    std::uint16_t ether_type_;
+    NetFrames frames_;
+    Segment* burst_[kRxBurst] = {};
+    Endpoint* landing_ = nullptr;
+    InterfaceWatch watch_;
+    port::PortCounts counts_;
+    Verdicts verdicts_;
+    Nanos heard_else_ = 0;  ///< FrameVerdict::heard of nodes that are not watched
 };
 
-struct Core {
+/// The rounds of an engine: their time, their turns, and whether the engine stops.
+class Rounds {
+public:
+    void begin(Nanos now) noexcept { now_ = now; }
+    /// Time of this round.
+    [[nodiscard]] Nanos now() const noexcept { return now_; }
+    /// Lets the next round begin with another endpoint.
+    void pass_turn() noexcept { ++turn_; }
+    /// Returns which of these endpoints transmits first in this round.
+    [[nodiscard]] std::size_t first_of(std::size_t endpoints) const noexcept {
+        return endpoints == 0 ? 0 : turn_ % endpoints;
+    }
+    /// Returns which of these users transmits first, each time the next one.
+    [[nodiscard]] std::size_t next_of(std::size_t users) noexcept { return user_turn_++ % users; }
+    /// Returns the number of calls.
+    std::uint32_t beat() noexcept { return ++beats_; }
+    /// True if a schedule was carried out at the end of the last general round.
+    [[nodiscard]] bool is_offloading() const noexcept { return offloading_; }
+    void set_offloading(bool offloading) noexcept { offloading_ = offloading; }
+    [[nodiscard]] bool is_stopping() const noexcept { return stopping_; }
+    void stop() noexcept { stopping_ = true; }
+    void fields(state::Archive& archive);
+
+private:
+    std::uint32_t turn_ = 0;       ///< round robin over the active endpoints; free running
+    std::uint32_t user_turn_ = 0;  ///< round robin over the users
+    Nanos now_ = 0;
+    std::uint32_t beats_ = 0;
+    bool offloading_ = false;
+    bool stopping_ = false;
+};
+
+class Core {
+public:
     Core(const EngineConfig& config, std::span<const Port> ports);
     ~Core();
 
-    EngineConfig config;
-    std::unique_ptr<Counters> own_counters;
-    Counters& counters;
-    seal::Tokens tokens;
-    Accounts accounts;
-    std::vector<std::unique_ptr<Net>> nets;
-    EndpointTable table;  ///< behind the nets, to end before them
-    Quiet quiet;
-    std::vector<Rank> ranks_scratch;
-    std::vector<std::uint8_t> seen_scratch;
-    JobEvent job_event;           ///< run_jobs() keeps it, so that no round clears its text
-    std::uint32_t turn = 0;       ///< round robin over `active`; free running
-    std::uint32_t user_turn = 0;  ///< round robin over the users: which transmits first
-    Nanos now = 0;                ///< time of this round
-    std::uint32_t beats = 0;      ///< calls of Engine::beat()
-    bool offloading = false;      ///< at the end of the last general round
-    bool stopping = false;
+    [[nodiscard]] const EngineConfig& config() const noexcept { return config_; }
+    [[nodiscard]] Counters& counters() const noexcept { return counters_; }
+    [[nodiscard]] bool owns_counters() const noexcept { return own_counters_ != nullptr; }
+    [[nodiscard]] seal::Tokens& tokens() noexcept { return tokens_; }
+    [[nodiscard]] Accounts& accounts() noexcept { return accounts_; }
+    [[nodiscard]] const Accounts& accounts() const noexcept { return accounts_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<Net>>& nets() const noexcept { return nets_; }
+    [[nodiscard]] EndpointTable& table() noexcept { return table_; }
+    [[nodiscard]] const EndpointTable& table() const noexcept { return table_; }
+    [[nodiscard]] Quiet& quiet() noexcept { return quiet_; }
+    [[nodiscard]] Rounds& rounds() noexcept { return rounds_; }
+    /// The event that run_jobs() handles, kept so that no round clears its text.
+    [[nodiscard]] JobEvent& job_event() noexcept { return job_event_; }
+    [[nodiscard]] Endpoint* find(EndpointId handle) const noexcept { return table_.find(handle); }
 
-    void fields(state::Archive& archive);
     /// Ends all kept verdicts: a step has changed, or is to change, what they stand for.
     void end_verdicts() noexcept { ++verdicts_epoch_; }
     [[nodiscard]] std::uint64_t verdicts_epoch() const noexcept { return verdicts_epoch_; }
@@ -145,22 +224,32 @@ struct Core {
     [[nodiscard]] bool holds(const Verdict& verdict) const noexcept {
         return kKeepsVerdicts && verdict.epoch == verdicts_epoch_;
     }
-    [[nodiscard]] Endpoint* find(EndpointId handle) const noexcept { return table.find(handle); }
     [[nodiscard]] endpoint::SendContext send_context(Endpoint& e) noexcept {
-        return {
-            .member = e.member(),
-            .pool = e.net().port.pool,
-            .region = e.region(),
-            .outlet = *e.outlet(),
-            .counters = counters,
-            .mtu = e.member() != nullptr ? e.member()->mtu() : e.net().port.info.mtu,
-            .client_gone = e.life().is_lingering(),
-            .gathers = e.net().port.info.gathers && !config.crc ? &e.net().transmitter : nullptr,
-            .offloads = e.offloads(),
-            .frames = e.send_frames()};
+        const Port& port = e.net().port();
+        return {.member = e.member(),
+                .pool = port.pool,
+                .region = e.region(),
+                .outlet = *e.outlet(),
+                .counters = counters_,
+                .mtu = e.member() != nullptr ? e.member()->mtu() : port.info.mtu,
+                .client_gone = e.life().is_lingering(),
+                .gathers = port.info.gathers && !config_.crc ? &e.net().transmitter() : nullptr,
+                .offloads = e.offloads(),
+                .frames = e.send_frames()};
     }
+    void fields(state::Archive& archive);
 
 private:
+    EngineConfig config_;
+    std::unique_ptr<Counters> own_counters_;
+    Counters& counters_;
+    seal::Tokens tokens_;
+    Accounts accounts_;
+    std::vector<std::unique_ptr<Net>> nets_;
+    EndpointTable table_;  ///< behind the nets, to end before them
+    Quiet quiet_;
+    JobEvent job_event_;
+    Rounds rounds_;
     std::uint64_t verdicts_epoch_ = Verdicts::kNever + 1;
 };
 
@@ -201,17 +290,12 @@ void path_narrowed(Core& core, Endpoint& endpoint, Rank rank, Nanos now);
 void check_verdicts(const Core& core);
 
 // --- landing.cc
-/// Receives while net.landing is set: payloads of the message that is arriving go straight from the
-/// wire to the place that its receiver named.
+/// Receives while Net::landing() is set: payloads of the message that is arriving go straight from
+/// the wire to the place that its receiver named.
 bool receive_landing(Core& core, Net& net, Nanos now);
 /// Notes that the answer whether the endpoint's messages may land has changed, or may have.
 inline void update_landing(Endpoint& endpoint) noexcept {
-    Endpoint*& landing = endpoint.net().landing;
-    if (endpoint.outlet()->placing()) {
-        landing = &endpoint;
-    } else if (landing == &endpoint) {
-        landing = nullptr;
-    }
+    endpoint.net().set_landing(endpoint, endpoint.outlet()->placing());
 }
 
 // --- clients.cc
@@ -236,7 +320,7 @@ void remove(Core& core, Endpoint& endpoint);
 // --- drain.cc
 /// Counts a record that the client should not have written.
 inline void bad_record(Core& core, Endpoint& endpoint) noexcept {
-    core.counters.add(Counter::client_bad_record);
+    core.counters().add(Counter::client_bad_record);
     endpoint.errors().note();
 }
 /// Takes submission records: sends, control. Returns true if it took some.

@@ -59,8 +59,8 @@ bool sent_at_once(Core& core, Endpoint& endpoint, Nanos now) {
     if (sent.to != nullptr) sent.to->mark(Work::kSettle);
     if (sent.queued) endpoint.mark(Work::kTransmit | Work::kSettle);
     endpoint.inlet().pop();
-    core.counters.add(Counter::submissions);
-    core.counters.add(Counter::messages_sent);
+    core.counters().add(Counter::submissions);
+    core.counters().add(Counter::messages_sent);
     return true;
 }
 
@@ -79,8 +79,8 @@ void on_expect(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
     endpoint::Offloads& offloads =
         endpoint.offloads() != nullptr
             ? *endpoint.offloads()
-            : endpoint.begin_offloads(core.config.offloads_max, core.config.offload_steps_max,
-                                      core.counters);
+            : endpoint.begin_offloads(core.config().offloads_max, core.config().offload_steps_max,
+                                      core.counters());
     const urtp::Transport* member = endpoint.life().is_open() ? endpoint.member() : nullptr;
     const Err error = offloads.take(record, {endpoint.region(), member, *endpoint.outlet()});
     if (error == Err::kCorrupt) return false;
@@ -140,8 +140,8 @@ bool next_is_send(const Endpoint& endpoint) noexcept {
 
 /// Closes an endpoint with too many errors in a second.
 [[gnu::noinline]] void judge_errors(Core& core, Endpoint& endpoint, Nanos now) {
-    if (!endpoint.errors().is_over(core.config.accounts.errors_per_second, now)) return;
-    core.counters.add(Counter::clients_over_errors);
+    if (!endpoint.errors().is_over(core.config().accounts.errors_per_second, now)) return;
+    core.counters().add(Counter::clients_over_errors);
     close_corrupt(core, endpoint, now);
 }
 
@@ -157,12 +157,12 @@ bool may_take(Endpoint& endpoint) noexcept {
 [[gnu::flatten]] bool drain(Core& core, Endpoint& endpoint, Nanos now) {
     bool moved = false;
     core.end_verdicts();
-    for (std::uint32_t n = 0; endpoint.life().has_memory() && n < core.config.records_per_round;
+    for (std::uint32_t n = 0; endpoint.life().has_memory() && n < core.config().records_per_round;
          ++n) {
         if (n > 0 && !endpoint.inlet().ready()) break;
         const bool answers = may_answer(endpoint);
         if (!answers && endpoint.outlet()->completions().corrupt()) {
-            core.counters.add(Counter::client_bad_cursor);
+            core.counters().add(Counter::client_bad_cursor);
             close_corrupt(core, endpoint, now);
             return true;
         }
@@ -179,12 +179,12 @@ bool may_take(Endpoint& endpoint) noexcept {
         SubmissionRecord* slot = endpoint.sends().slot();
         if (slot == nullptr || (!answers && !next_is_send(endpoint))) break;
         endpoint.inlet().take(*slot);
-        core.counters.add(Counter::submissions);
+        core.counters().add(Counter::submissions);
         moved = true;
         core.end_verdicts();
         const bool changed = !answers && slot->kind != SubmitKind::kSend;  // since it was looked at
         if (changed || !on_record(core, endpoint, *slot, now)) {
-            core.counters.add(Counter::client_bad_record);
+            core.counters().add(Counter::client_bad_record);
             close_corrupt(core, endpoint, now);
             return true;
         }

@@ -51,14 +51,14 @@ Nanos deadline_of(const Endpoint& endpoint, Nanos now) {
 }
 
 // The same of a net's jobs, and of what its port has not taken.
-Nanos deadline_of(const Net& net) { return net.transmitter.kept() ? 0 : net.jobs.next_look(); }
+Nanos deadline_of(const Net& net) { return net.transmitter().kept() ? 0 : net.jobs().next_look(); }
 
 // When the engine's next round is due, after one in which nothing moved.
 Nanos deadline_of(const Core& core, Nanos now) {
     Nanos deadline = kNever;
-    for (const auto& net : core.nets)
+    for (const auto& net : core.nets())
         deadline = std::min(deadline, deadline_of(*net));
-    for (const Endpoint* endpoint : core.table.active())
+    for (const Endpoint* endpoint : core.table().active())
         deadline = std::min(deadline, deadline_of(*endpoint, now));
     return deadline;
 }
@@ -74,72 +74,70 @@ Port at_present(Port port) {
     return port;
 }
 
-std::uint32_t frames_to_receive(const Port& port) {
-    const std::uint32_t all = port.info.rx_frames;
-    return all == 0 ? UINT32_MAX : all - all / 4;
-}
-
 }  // namespace
 
-Net::Net(const EngineConfig& config, const Port& its_port, std::uint32_t its_index,
-         seal::Tokens& tokens, Counters& counters)
-    : port(at_present(its_port)),
-      departures{.next = kFirstTicket, .left = kFirstTicket},
-      transmitter(its_port, departures, counters),
-      groups(config.groups_max, config.endpoints_max),
-      filter(its_port.info.multicast_filters),
-      jobs(jobs_config(config, port, tokens, &groups), counters),
-      index(its_index),
-      ether_type(config.ether_type),
-      send_frames_all(its_port.pool.available(its_port.pool.context)),
-      receive_frames_all(frames_to_receive(its_port)),
-      send_frames(send_frames_all, config.accounts.frames_kept, config.accounts.frames_alpha),
-      receive_frames(receive_frames_all, config.accounts.frames_kept, config.accounts.frames_alpha),
-      frames_to_lend(endpoint::FrameLoans::bound(its_port.info.rx_frames)),
-      mtu_usable(its_port.info.mtu),
-      mac_seen(port.info.mac) {}
+NetFrames::NetFrames(const Port& port, const AccountLimits& limits)
+    : send_all_(port.pool.available(port.pool.context)),
+      receive_all_(port.info.rx_frames == 0 ? UINT32_MAX
+                                            : port.info.rx_frames - port.info.rx_frames / 4),
+      send_(send_all_, limits.frames_kept, limits.frames_alpha),
+      receive_(receive_all_, limits.frames_kept, limits.frames_alpha),
+      to_lend_(endpoint::FrameLoans::bound(port.info.rx_frames)) {}
+
+Net::Net(const EngineConfig& config, const Port& port, std::uint32_t index, seal::Tokens& tokens,
+         Counters& counters)
+    : port_(at_present(port)),
+      departures_{.next = kFirstTicket, .left = kFirstTicket},
+      transmitter_(port, departures_, counters),
+      groups_(config.groups_max, config.endpoints_max),
+      filter_(port.info.multicast_filters),
+      jobs_(jobs_config(config, port_, tokens, &groups_), counters),
+      index_(index),
+      ether_type_(config.ether_type),
+      frames_(port, config.accounts),
+      watch_(port_.info) {}
 
 void Net::begin_jobs(const EngineConfig& config, seal::Tokens& tokens,
                      Counters& counters) noexcept {
-    std::destroy_at(&jobs);
-    std::construct_at(&jobs, jobs_config(config, port, tokens, &groups), counters);
+    std::destroy_at(&jobs_);
+    std::construct_at(&jobs_, jobs_config(config, port_, tokens, &groups_), counters);
 }
 
 void Net::wrap_port() {
-    bond = std::make_unique<port::BondPort>(std::span<const Port>(&port, 1),
-                                            port::BondConfig{ether_type, jobs.secret()});
-    const PortTap* const tap = port.tap;
-    port = bond->table();
-    port.tap = tap;
-    transmitter.replace_port(port);
+    bond_ = std::make_unique<port::BondPort>(std::span<const Port>(&port_, 1),
+                                             port::BondConfig{ether_type_, jobs_.secret()});
+    const PortTap* const tap = port_.tap;
+    port_ = bond_->table();
+    port_.tap = tap;
+    transmitter_.replace_port(port_);
 }
 
 Nanos Net::reorder_wait(std::span<const urtp::Peer> roster, bool has_bonds) const {
-    if (port.reorder_wait == nullptr) return 0;
+    if (port_.reorder_wait == nullptr) return 0;
     // A node that the job knows to have several links may not have confirmed their speeds yet.
     std::uint32_t slowest = has_bonds ? kMegabitsUnknown : 0;
     for (const urtp::Peer& peer : roster) {
-        const std::uint32_t speed = jobs.slowest_link(peer.mac);
+        const std::uint32_t speed = jobs_.slowest_link(peer.mac);
         if (speed != 0) slowest = slowest == 0 ? speed : std::min(slowest, speed);
     }
-    return port.reorder_wait(port.context, slowest);
+    return port_.reorder_wait(port_.context, slowest);
 }
 
 /// A port of one link gets a BondPort around it when a job or a proof says that a node has several,
 /// so that nets without one pay nothing. A CRC covers the address of the sender, so with CRCs no
 /// address is replaced.
 void expect_bonds(const Core& core, Net& net) {
-    if (!core.config.crc && net.port.set_addresses == nullptr) net.wrap_port();
+    if (!core.config().crc && net.port().set_addresses == nullptr) net.wrap_port();
 }
 
 bool take_addresses(Core& core, Net& net) {
     bool any = false;
     AddressChange change;
-    while (net.jobs.next_address_change(change)) {
+    while (net.jobs().next_address_change(change)) {
         any = true;
         if (change.addresses.size() > 1 && change.proved) expect_bonds(core, net);
-        if (core.config.crc || net.port.set_addresses == nullptr) continue;
-        net.port.set_addresses(net.port.context, change.addresses, change.proved);
+        if (core.config().crc || net.port().set_addresses == nullptr) continue;
+        net.port().set_addresses(net.port().context, change.addresses, change.proved);
     }
     return any;
 }
@@ -158,19 +156,19 @@ std::vector<std::unique_ptr<Net>> make_nets(const EngineConfig& config, std::spa
 
 }  // namespace
 
-Core::Core(const EngineConfig& engine_config, std::span<const Port> ports)
-    : config(engine_config),
-      own_counters(engine_config.counters == nullptr ? std::make_unique<Counters>() : nullptr),
-      counters(engine_config.counters == nullptr ? *own_counters : *engine_config.counters),
-      tokens(engine_config.seed),
-      accounts(engine_config.accounts, engine_config.endpoints_max, engine_config.groups_max,
-               static_cast<std::uint32_t>(ports.size())),
-      nets(make_nets(config, ports, tokens, counters)),
-      table(engine_config.endpoints_max, tokens) {}
+Core::Core(const EngineConfig& config, std::span<const Port> ports)
+    : config_(config),
+      own_counters_(config.counters == nullptr ? std::make_unique<Counters>() : nullptr),
+      counters_(config.counters == nullptr ? *own_counters_ : *config.counters),
+      tokens_(config.seed),
+      accounts_(config.accounts, config.endpoints_max, config.groups_max,
+                static_cast<std::uint32_t>(ports.size())),
+      nets_(make_nets(config_, ports, tokens_, counters_)),
+      table_(config.endpoints_max, tokens_) {}
 
 Core::~Core() {
-    for (auto& net : nets)
-        net->transmitter.drop_all();
+    for (auto& net : nets_)
+        net->transmitter().drop_all();
 }
 
 Engine::Engine(const EngineConfig& config, std::span<const Port> ports)
@@ -179,19 +177,19 @@ Engine::Engine(const EngineConfig& config, std::span<const Port> ports)
 Engine::~Engine() = default;
 
 Result<EndpointId> Engine::reserve(std::uint32_t net, const Claimant& claimant, std::string* why) {
-    if (net >= core_->nets.size()) return Err::kInvalid;
-    if (core_->stopping) return Err::kClosed;
+    if (net >= core_->nets().size()) return Err::kInvalid;
+    if (core_->rounds().is_stopping()) return Err::kClosed;
     std::string refusal;
-    User* user = core_->accounts.enter(claimant, refusal);
+    User* user = core_->accounts().enter(claimant, refusal);
     if (user == nullptr) {
-        core_->counters.add(Counter::refused_attaches);
+        core_->counters().add(Counter::refused_attaches);
         if (why != nullptr) *why = refusal;
         return Err::kLimit;
     }
-    const EndpointId id = core_->table.next_handle();
+    const EndpointId id = core_->table().next_handle();
     ULC_CHECK(id != 0);  // enter() counts the places of the table
-    core_->table.put(std::make_unique<Endpoint>(*core_->nets[net], *user, claimant, id,
-                                                core_->config.pending_sends));
+    core_->table().put(std::make_unique<Endpoint>(*core_->nets()[net], *user, claimant, id,
+                                                  core_->config().pending_sends));
     return id;
 }
 
@@ -200,13 +198,13 @@ Err Engine::admit(EndpointId id, void* region, const abi::RegionLayout& layout, 
     if (endpoint == nullptr || !endpoint->life().is_reserved() || region == nullptr)
         return Err::kInvalid;
     if (abi::validate_layout(layout, layout.region_octets) != Err::kOk) return Err::kInvalid;
-    endpoint->map(abi::Region(region, layout, reach), core_->counters, {},
-                  core_->config.wake != nullptr);
+    endpoint->map(abi::Region(region, layout, reach), core_->counters(), {},
+                  core_->config().wake != nullptr);
     endpoint->life().open();
-    core_->table.admit(*endpoint);
-    core_->quiet.reserve(core_->table.active().size());
-    core_->quiet.leave();
-    core_->counters.add(Counter::clients_attached);
+    core_->table().admit(*endpoint);
+    core_->quiet().reserve(core_->table().active().size());
+    core_->quiet().leave();
+    core_->counters().add(Counter::clients_attached);
     return Err::kOk;
 }
 
@@ -232,7 +230,7 @@ void Engine::set_placer(EndpointId id, const abi::Placer* placer) noexcept {
     ULC_CHECK(endpoint->region().reaches_process());
     endpoint->outlet()->set_placer(placer);
     update_landing(*endpoint);
-    if (endpoint->net().lands()) core_->quiet.leave();
+    if (endpoint->net().lands()) core_->quiet().leave();
 }
 
 bool Engine::forget_place(EndpointId id, Rank source, const abi::Place& place) noexcept {
@@ -250,7 +248,7 @@ void Engine::lend_frames(EndpointId id, bool lend) {
     ULC_CHECK(endpoint->region().reaches_process());
     endpoint::FrameLoans& loans = endpoint->outlet()->loans();
     if (lend) {
-        loans.allow(endpoint->net().port.pool, endpoint->net().frames_to_lend);
+        endpoint->net().frames().lend_to(loans, endpoint->net().port().pool);
     } else {
         loans.forbid();
     }
@@ -260,7 +258,7 @@ void Engine::set_interrupt(EndpointId id, const Interrupt& interrupt) noexcept {
     Endpoint* endpoint = core_->find(id);
     if (endpoint == nullptr || !endpoint->life().has_memory() || endpoint->life().is_detached())
         return;
-    endpoint->set_interrupt(interrupt, core_->config.wake != nullptr);
+    endpoint->set_interrupt(interrupt, core_->config().wake != nullptr);
 }
 
 void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
@@ -272,14 +270,14 @@ void Engine::detach(EndpointId id, DetachReason reason, Nanos now) {
     }
     const bool died = reason == DetachReason::kDied;
     if (endpoint->life().closed() == Err::kOk)
-        core_->counters.add(died ? Counter::clients_died : Counter::clients_closed);
+        core_->counters().add(died ? Counter::clients_died : Counter::clients_closed);
     endpoint->life().detach();
-    endpoint->set_interrupt({}, core_->config.wake != nullptr);
+    endpoint->set_interrupt({}, core_->config().wake != nullptr);
     // Such a client's sends may point to what has gone with it.
     if (died && endpoint->region().reaches_process()) leave_memory(*endpoint);
     linger(*core_, *endpoint, died ? wire::LeaveReason::kDied : wire::LeaveReason::kLeft, now);
-    core_->quiet.note(true);
-    core_->quiet.leave();
+    core_->quiet().note(true);
+    core_->quiet().leave();
     if (endpoint->life().is_closed()) remove(*core_, *endpoint);
 }
 
@@ -291,25 +289,25 @@ Err Engine::closed(EndpointId id) const noexcept {
 }
 
 std::uint32_t Engine::endpoints() const noexcept {
-    return static_cast<std::uint32_t>(core_->table.active().size());
+    return static_cast<std::uint32_t>(core_->table().active().size());
 }
 
 bool Engine::owes(EndpointId id) const noexcept {
-    if (core_->quiet.is_on()) return false;  // no endpoint has work
+    if (core_->quiet().is_on()) return false;  // no endpoint has work
     const Endpoint* endpoint = core_->find(id);
     return endpoint != nullptr && endpoint->has(Work::kTransmit);
 }
 
 Nanos Engine::next_deadline() const noexcept {
-    return core_->quiet.has_moved() ? 0 : deadline_of(*core_, core_->now);
+    return core_->quiet().has_moved() ? 0 : deadline_of(*core_, core_->rounds().now());
 }
 
 bool Engine::prepare_sleep() {
-    for (Endpoint* endpoint : core_->table.active()) {
+    for (Endpoint* endpoint : core_->table().active()) {
         if (endpoint->life().has_memory()) abi::engine_going_to_sleep(endpoint->region().control());
     }
     abi::sleep_fence();
-    for (Endpoint* endpoint : core_->table.active()) {
+    for (Endpoint* endpoint : core_->table().active()) {
         if (may_take(*endpoint)) {
             awake();
             return false;
@@ -319,60 +317,60 @@ bool Engine::prepare_sleep() {
 }
 
 void Engine::awake() {
-    core_->quiet.leave();  // the round after a sleep looks at all endpoints
-    for (Endpoint* endpoint : core_->table.active()) {
+    core_->quiet().leave();  // the round after a sleep looks at all endpoints
+    for (Endpoint* endpoint : core_->table().active()) {
         if (endpoint->life().has_memory()) abi::engine_awake(endpoint->region().control());
     }
 }
 
 void Engine::beat() noexcept {
-    ++core_->beats;
-    for (Endpoint* endpoint : core_->table.active()) {
+    const std::uint32_t beats = core_->rounds().beat();
+    for (Endpoint* endpoint : core_->table().active()) {
         if (endpoint->life().has_memory() && !endpoint->life().is_detached())
-            endpoint->region().control().engine_beats.store(core_->beats,
-                                                            std::memory_order_relaxed);
+            endpoint->region().control().engine_beats.store(beats, std::memory_order_relaxed);
     }
 }
 
-bool Engine::offloading() const noexcept { return core_->offloading; }
+bool Engine::offloading() const noexcept { return core_->rounds().is_offloading(); }
 
 Result<AddressId> Engine::group_address(std::uint32_t net, GroupHandle group) const {
-    ULC_CHECK(net < core_->nets.size());
-    const LocalGroup* local = core_->nets[net]->groups.find(group);
+    ULC_CHECK(net < core_->nets().size());
+    const LocalGroup* local = core_->nets()[net]->groups().find(group);
     if (local == nullptr) return Err::kInvalid;
     return local->address;
 }
 
-void Engine::stop_accepting() noexcept { core_->stopping = true; }
+void Engine::stop_accepting() noexcept { core_->rounds().stop(); }
 
 bool Engine::drained() const noexcept {
-    return core_->table.active().empty() && std::ranges::all_of(core_->nets, [](const auto& net) {
-               return net->jobs.drained() && !net->transmitter.kept();
+    return core_->table().active().empty() &&
+           std::ranges::all_of(core_->nets(), [](const auto& net) {
+               return net->jobs().drained() && !net->transmitter().kept();
            });
 }
 
 void Engine::check_invariants() const {
-    for (const Endpoint* endpoint : core_->table.active())
+    for (const Endpoint* endpoint : core_->table().active())
         endpoint->check_invariants();
-    for (const auto& net : core_->nets) {
-        net->jobs.check_invariants();
-        net->transmitter.check_invariants();
+    for (const auto& net : core_->nets()) {
+        net->jobs().check_invariants();
+        net->transmitter().check_invariants();
     }
-    if (!core_->quiet.is_on()) return;
+    if (!core_->quiet().is_on()) return;
     check_verdicts(*core_);
-    for (const Look& look : core_->quiet.all_looks())
+    for (const Look& look : core_->quiet().all_looks())
         ULC_CHECK(look.next == look.endpoint->inlet().next());
 }
 
 void Engine::check_imported() const {
-    for (const Endpoint* endpoint : core_->table.active())
+    for (const Endpoint* endpoint : core_->table().active())
         if (endpoint->member() != nullptr) endpoint->member()->check_invariants();
-    for (const auto& net : core_->nets)
-        std::as_const(net->jobs).links().check_invariants();
-    if (core_->quiet.is_on()) check_verdicts(*core_);
+    for (const auto& net : core_->nets())
+        std::as_const(net->jobs()).links().check_invariants();
+    if (core_->quiet().is_on()) check_verdicts(*core_);
 }
 
-Counters& Engine::counters() noexcept { return core_->counters; }
-const Counters& Engine::counters() const noexcept { return core_->counters; }
+Counters& Engine::counters() noexcept { return core_->counters(); }
+const Counters& Engine::counters() const noexcept { return core_->counters(); }
 
 }  // namespace ulc::engine

@@ -45,7 +45,7 @@ class Importer;
 
 namespace ulc::engine {
 
-struct Core;  // core.h
+class Core;  // core.h
 
 enum class DetachReason : std::uint8_t {
     kClosed,  ///< in order

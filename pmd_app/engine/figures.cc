@@ -63,7 +63,7 @@ abi::EndpointRow row_of(const Endpoint& endpoint, std::vector<std::uint32_t>& me
     abi::EndpointRow row{};
     row.endpoint = endpoint.handle();
     row.uid = endpoint.user().uid;
-    row.net = endpoint.net().index;
+    row.net = endpoint.net().index();
     row.rank = abi::kNoRowRank;
     row.rtt_rank = row.repairs_rank = row.asks_rank = abi::kNoRowRank;
     row.asked_rank = row.unacked_rank = abi::kNoRowRank;
@@ -97,7 +97,7 @@ abi::StreamRow stream_of(const Endpoint& endpoint, const urtp::Session& session,
     abi::StreamRow row{};
     row.endpoint = endpoint.handle();
     row.uid = endpoint.user().uid;
-    row.net = endpoint.net().index;
+    row.net = endpoint.net().index();
     row.rank = endpoint.member()->for_links() ? abi::kNoRowRank : endpoint.member()->rank();
     row.peer = session.rank;
     row.repairs_sent = session.counts.repairs_sent;
@@ -115,17 +115,17 @@ abi::StreamRow stream_of(const Endpoint& endpoint, const urtp::Session& session,
 }  // namespace
 
 std::size_t Engine::take_figures(std::span<abi::EndpointRow> out) const {
-    const std::size_t count = std::min(out.size(), core_->table.active().size());
+    const std::size_t count = std::min(out.size(), core_->table().active().size());
     std::vector<std::uint32_t> memory;
     for (std::size_t n = 0; n < count; ++n)
-        out[n] = row_of(*core_->table.active()[n], memory);
+        out[n] = row_of(*core_->table().active()[n], memory);
     return count;
 }
 
 std::size_t Engine::take_streams(std::span<abi::StreamRow> out, const UserId* of) const {
     std::size_t count = 0;
     std::vector<std::uint32_t> memory;
-    for (const Endpoint* endpoint : core_->table.active()) {
+    for (const Endpoint* endpoint : core_->table().active()) {
         const urtp::Transport* member = endpoint->member();
         if (member == nullptr || (of != nullptr && endpoint->user().uid != *of)) continue;
         const std::span<const std::uint32_t> unacked = unacked_by_rank(*member, memory);

@@ -25,15 +25,15 @@ struct Asker {
 /// Returns true if the frame goes to that endpoint, and to no other of this engine.
 bool is_for(Net& net, const Endpoint& endpoint, Handle handle) {
     if (!is_group(handle)) return handle == endpoint.handle();
-    const LocalGroup* group = net.groups.find(handle);
+    const LocalGroup* group = net.groups().find(handle);
     return group != nullptr && group->members.size() == 1 && group->members[0] == &endpoint;
 }
 
 Landed where(void* context, const std::byte* front, std::uint32_t length) {
     auto& [core, net, source] = *static_cast<Asker*>(context);
-    const Endpoint* endpoint = net.landing;
+    const Endpoint* endpoint = net.landing();
     if (endpoint == nullptr || endpoint->member() == nullptr || length < kLandedMin ||
-        !endpoint->life().has_client() || core.config.crc)
+        !endpoint->life().has_client() || core.config().crc)
         return {};
     if (const FrameVerdict* kept = kept_part(core, net, front); kept != nullptr) {
         wire::ShortBody body;
@@ -47,7 +47,7 @@ Landed where(void* context, const std::byte* front, std::uint32_t length) {
     }
     if (!wire::is_judged_by_front(front, length)) return {};
     wire::FrameView view;
-    if (wire::parse(front, length, core.config.ether_type, view) != Counter::kCount) return {};
+    if (wire::parse(front, length, core.config().ether_type, view) != Counter::kCount) return {};
     const auto front_octets = static_cast<std::uint32_t>(view.body - front);
     const bool exact = view.length > 0 && front_octets + view.length == length;  // no padding
     if (!exact || !is_for(net, *endpoint, view.handle) || !endpoint->member()->is_next(view))
@@ -69,21 +69,21 @@ bool receive_landing(Core& core, Net& net, Nanos now) {
     const Landing landing{&asker, wire::kFrontOctetsMax, where};
     Received received;
     while (received.frames < kRxBurst) {
-        Segment* segment = net.port.rx_landing(net.port.context, landing);
+        Segment* segment = net.port().rx_landing(net.port().context, landing);
         if (segment == nullptr) break;
         net.show_received(&segment, 1);
         const bool landed = segment->tail != nullptr;
-        if (landed) core.counters.add(Counter::payloads_landed);
+        if (landed) core.counters().add(Counter::payloads_landed);
         if (Endpoint* taker = take_one(core, net, *segment, received, now)) {
             taker->mark(Work::kSettle);
             continue;
         }
-        Endpoint* endpoint = net.landing;
+        Endpoint* endpoint = net.landing();
         if (endpoint == nullptr || endpoint->member() == nullptr) continue;
         if (endpoint->has(Work::kDeliver)) deliver(core, *endpoint, now);
         if (landed) endpoint->member()->pull_front(asker.source);  // if it is still there
     }
-    net.arrivals.took(received.frames == kRxBurst, now);
+    net.arrivals().took(received.frames == kRxBurst, now);
     received.count(core);
     return received.frames > 0;
 }

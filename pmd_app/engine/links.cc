@@ -70,7 +70,7 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
         bad_record(core, endpoint);
         return true;
     }
-    if (core.stopping) {
+    if (core.rounds().is_stopping()) {
         fail_job(endpoint, Err::kClosed, text_of(Err::kClosed));
         return true;
     }
@@ -84,14 +84,14 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
         fail_job(endpoint, Err::kInvalid, text_of(Err::kInvalid));
         return true;
     }
-    if (slots > core.config.links_max) {
+    if (slots > core.config().links_max) {
         fail_job(endpoint, Err::kLimit,
-                 "an endpoint has at most " + std::to_string(core.config.links_max) + " links");
+                 "an endpoint has at most " + std::to_string(core.config().links_max) + " links");
         return true;
     }
     auto profile =
         std::string_view(request.profile, strnlen(request.profile, sizeof request.profile));
-    if (profile.empty()) profile = core.config.profile;
+    if (profile.empty()) profile = core.config().profile;
     urtp::Policy policy;
     urtp::Params params;
     if (urtp::resolve(profile, policy, params) != Err::kOk) {
@@ -101,7 +101,7 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     if (named) {
         name.secret = key;
         key = wire::key_of(name);
-        if (endpoint.net().jobs.links().is_published(key)) {
+        if (endpoint.net().jobs().links().is_published(key)) {
             fail_job(endpoint, Err::kRankTaken, "an endpoint of that name is open here already");
             return true;
         }
@@ -110,7 +110,7 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     config.rank = kNoRank;
     config.profile = profile;
     // Links try no longer packets.
-    const PortInfo& info = endpoint.net().port.info;
+    const PortInfo& info = endpoint.net().port().info;
     config.mtu = std::min(info.mtu, info.mtu_sure);
     endpoint.membership().set_reorder_wait(
         endpoint.net().reorder_wait({}, true));  // its peers are not known yet
@@ -120,8 +120,8 @@ bool on_open(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
     links->slots.assign(slots, Slot::kVacant);
     links->was_told.assign(slots, false);
     endpoint.begin_links(std::move(links));
-    endpoint.net().jobs.links().open(endpoint.handle(), key, slots, profile);
-    if (named) endpoint.net().jobs.links().publish(endpoint.handle());
+    endpoint.net().jobs().links().open(endpoint.handle(), key, slots, profile);
+    if (named) endpoint.net().jobs().links().publish(endpoint.handle());
     endpoint.report({.kind = CompletionKind::kLinksOpen});
     return true;
 }
@@ -134,8 +134,8 @@ void on_link(Core& core, Endpoint& endpoint, const SubmissionRecord& record, Nan
     std::memcpy(&address, call.address, sizeof address);
     const auto wait = static_cast<Nanos>(
         std::min<std::uint64_t>(call.timeout_ns, static_cast<std::uint64_t>(kNever / 4)));
-    const Nanos deadline = now + (wait == 0 ? core.config.link_timeout : wait);
-    Links& all = endpoint.net().jobs.links();
+    const Nanos deadline = now + (wait == 0 ? core.config().link_timeout : wait);
+    Links& all = endpoint.net().jobs().links();
     Result<Rank> slot = Err::kClosed;
     if (endpoint.life().is_open()) {
         slot = Err::kLimit;
@@ -164,21 +164,21 @@ void on_unlink(Core& core, Endpoint& endpoint, const SubmissionRecord& record, N
         return;
     }
     links.slots[slot] = Slot::kEnding;
-    links.endings.push_back({static_cast<Rank>(slot), now + core.config.linger_max});
+    links.endings.push_back({static_cast<Rank>(slot), now + core.config().linger_max});
     endpoint.mark(Work::kControl);
 }
 
 // ---------------------------------------------------------------- events
 
 void on_opened(Endpoint& endpoint, Rank slot) {
-    const LinkEnd* end = endpoint.net().jobs.links().at(endpoint.handle(), slot);
+    const LinkEnd* end = endpoint.net().jobs().links().at(endpoint.handle(), slot);
     ULC_CHECK(end != nullptr && endpoint.links()->slots[slot] == Slot::kVacant);
     const Err made = endpoint.member()->link(
         slot, {end->mac, end->peer, end->incarnation, end->mtu}, {end->self, end->in, end->out});
     ULC_CHECK(made == Err::kOk);
     endpoint.membership().set_gone(slot, kHere);
     endpoint.membership().set_node(
-        slot, endpoint.net().jobs.node_of(end->mac));  // watched once it is confirmed
+        slot, endpoint.net().jobs().node_of(end->mac));  // watched once it is confirmed
     endpoint.outlet()->begin_source(slot);
     endpoint.links()->slots[slot] = Slot::kOpened;
     endpoint.links()->unconfirmed.push_back(slot);
@@ -190,8 +190,8 @@ void on_confirmed(Endpoint& endpoint, Rank slot) {
     links.slots[slot] = Slot::kTold;
     links.was_told[slot] = true;
     std::erase(links.unconfirmed, slot);
-    endpoint.membership().set_node(slot,
-                                   endpoint.net().jobs.node_of(endpoint.member()->peer(slot).mac));
+    endpoint.membership().set_node(
+        slot, endpoint.net().jobs().node_of(endpoint.member()->peer(slot).mac));
     const bool called = std::ranges::any_of(
         links.calls, [slot](const EndpointLinks::Call& call) { return call.slot == slot; });
     endpoint.report({.kind = CompletionKind::kLinked, .rank = slot, .stream = called ? 0U : 1U});
@@ -241,7 +241,7 @@ bool sent_all(const Endpoint& endpoint, Rank slot) {
 /// Goes on with slots whose client has let go of them. True: moved.
 bool advance_endings(Core& core, Endpoint& endpoint, Nanos now) {
     EndpointLinks& links = *endpoint.links();
-    Links& all = endpoint.net().jobs.links();
+    Links& all = endpoint.net().jobs().links();
     const auto over = [&](const EndpointLinks::Ending& ending) {
         const LinkEnd::State state = all.at(endpoint.handle(), ending.slot)->state;
         if (state != LinkEnd::State::kUp) {  // the peer was faster
@@ -268,7 +268,7 @@ bool vacate(Endpoint& endpoint, Nanos now) {
         if (endpoint.sends().has(slot)) return false;
         if (endpoint.member()->unlink(slot) == Err::kAgain) return false;
         endpoint.outlet()->forget(slot);
-        endpoint.net().jobs.links().release(endpoint.handle(), slot);
+        endpoint.net().jobs().links().release(endpoint.handle(), slot);
         links.slots[slot] = Slot::kVacant;
         if (links.was_told[slot])
             endpoint.report({.kind = CompletionKind::kUnlinked, .rank = slot});
@@ -300,7 +300,7 @@ bool link_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record,
 bool take_link_events(Core& core, Net& net, Nanos now) {
     bool moved = false;
     LinkEvent event;
-    while (net.jobs.links().poll_event(event)) {
+    while (net.jobs().links().poll_event(event)) {
         Endpoint* endpoint = core.find(event.endpoint);
         ULC_CHECK(endpoint != nullptr && endpoint->links() != nullptr);
         on_event(core, *endpoint, event, now);
@@ -310,7 +310,7 @@ bool take_link_events(Core& core, Net& net, Nanos now) {
 }
 
 void describe_links(const Endpoint& endpoint, CompletionRecord& out) {
-    const wire::LinkAddress address = endpoint.net().jobs.links().address(endpoint.handle());
+    const wire::LinkAddress address = endpoint.net().jobs().links().address(endpoint.handle());
     out.stream = endpoint.member()->size();
     out.flags = abi::kCompleteInline;
     out.inline_length = sizeof address;
@@ -335,7 +335,7 @@ bool may_deliver_links(Core& core, Endpoint& endpoint, Nanos now) {
         urtp::ReadyPacket packet;
         for (const Rank slot : unconfirmed)
             if (endpoint.member()->front(slot, packet))
-                endpoint.net().jobs.links().confirm(endpoint.handle(), slot, now);
+                endpoint.net().jobs().links().confirm(endpoint.handle(), slot, now);
         take_link_events(core, endpoint.net(), now);
     }
     if (endpoint.reports().has(Reports::Stage::kLinks))

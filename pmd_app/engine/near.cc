@@ -21,14 +21,14 @@ bool are_linked(const Links& links, const Endpoint& endpoint, Rank slot, const E
 /// Returns the endpoint of this engine that is the peer; nullptr: the peer is elsewhere, or gone.
 const Endpoint* peer_here(const Core& core, const Endpoint& endpoint, Rank rank) {
     const urtp::Peer& peer = endpoint.member()->peer(rank);
-    if (!endpoint.membership().is_here(rank) || peer.mac != endpoint.net().port.info.mac)
+    if (!endpoint.membership().is_here(rank) || peer.mac != endpoint.net().port().info.mac)
         return nullptr;
     const Endpoint* other = core.find(peer.handle);
     if (other == nullptr || !other->is_on(endpoint.net()) || other->member() == nullptr ||
         !other->life().has_memory() || other->life().is_detached())
         return nullptr;
     if (endpoint.links() != nullptr)
-        return are_linked(endpoint.net().jobs.links(), endpoint, rank, *other) ? other : nullptr;
+        return are_linked(endpoint.net().jobs().links(), endpoint, rank, *other) ? other : nullptr;
     return other->membership().job() == endpoint.membership().job() &&
                    other->member()->rank() == rank
                ? other

@@ -180,11 +180,11 @@ void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
     pull_tail(*segment);
     wire::FrameView view;
     const Counter reason =
-        wire::parse(segment->frame, segment->length, core.config.ether_type, view);
-    core.counters.add(Counter::loopback_frames);
+        wire::parse(segment->frame, segment->length, core.config().ether_type, view);
+    core.counters().add(Counter::loopback_frames);
     if (reason != Counter::kCount) {  // our own frames parse
-        core.counters.add(reason);
-        from.net().port.pool.drop(segment);
+        core.counters().add(reason);
+        from.net().port().pool.drop(segment);
         return;
     }
     (void)to_members(core, from.net(), view, segment, &from, now);
@@ -194,25 +194,25 @@ void loop_back(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
 void route(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
     Net& net = from.net();
     const Mac destination = ethernet_of(*segment).destination;
-    if (destination == net.port.info.mac) {
+    if (destination == net.port().info.mac) {
         loop_back(core, from, segment, now);
         return;
     }
     if ((destination.octets[0] & 1U) == 0) {
-        net.transmitter.push(segment);
+        net.transmitter().push(segment);
         return;
     }
-    const LocalGroup* group = net.groups.find(header_of(*segment).handle);
+    const LocalGroup* group = net.groups().find(header_of(*segment).handle);
     const bool locals = group != nullptr && group->members.size() > 1;
     const bool remote = group == nullptr || group->any_remote;
     if (locals) {
-        if (remote) net.port.pool.hold(segment);
+        if (remote) net.port().pool.hold(segment);
         loop_back(core, from, segment, now);
     }
     if (remote) {
-        net.transmitter.push(segment);
+        net.transmitter().push(segment);
     } else if (!locals) {
-        net.port.pool.drop(segment);
+        net.port().pool.drop(segment);
     }
 }
 
@@ -220,19 +220,19 @@ void route(Core& core, const Endpoint& from, Segment* segment, Nanos now) {
 bool transmit_jobs(Core& core, Net& net, bool members, Nanos now) {
     bool moved = false;
     unsigned budget = members ? kJobFrames : UINT_MAX;
-    while (budget-- > 0 && net.jobs.has_tx() && net.transmitter.may_push()) {
-        Segment* segment = net.port.pool.get();
+    while (budget-- > 0 && net.jobs().has_tx() && net.transmitter().may_push()) {
+        Segment* segment = net.port().pool.get();
         if (segment == nullptr) {
-            core.counters.add(Counter::no_segment);
+            core.counters().add(Counter::no_segment);
             break;
         }
-        const std::size_t octets = net.jobs.next_tx(segment->frame, segment->capacity, now);
+        const std::size_t octets = net.jobs().next_tx(segment->frame, segment->capacity, now);
         if (octets == 0) {
-            net.port.pool.drop(segment);
+            net.port().pool.drop(segment);
             break;
         }
         segment->length = static_cast<std::uint32_t>(octets);
-        net.transmitter.push(segment);
+        net.transmitter().push(segment);
         moved = true;
     }
     return moved;
@@ -242,15 +242,15 @@ bool transmit_jobs(Core& core, Net& net, bool members, Nanos now) {
 // frames are not missed: timers send them again. Returns true if there was some.
 bool take_given_up(Core& core, Net& net, Nanos now) {
     bool any = false;
-    while (Segment* segment = net.port.tx_failed(net.port.context)) {
+    while (Segment* segment = net.port().tx_failed(net.port().context)) {
         any = true;
         core.end_verdicts();
-        if (net.port.tap != nullptr) net.port.tap->on_failed(net.port.tap->context, *segment);
-        core.counters.add(Counter::tx_given_up);
+        if (net.port().tap != nullptr) net.port().tap->on_failed(net.port().tap->context, *segment);
+        core.counters().add(Counter::tx_given_up);
         wire::FrameView view;
-        if (wire::parse(segment->frame, segment->length, core.config.ether_type, view) ==
+        if (wire::parse(segment->frame, segment->length, core.config().ether_type, view) ==
             Counter::kCount) {
-            for (Endpoint* endpoint : core.table.active()) {
+            for (Endpoint* endpoint : core.table().active()) {
                 if (!endpoint->is_on(net) || endpoint->member() == nullptr ||
                     !endpoint->member()->send_failed(view, now))
                     continue;
@@ -258,15 +258,15 @@ bool take_given_up(Core& core, Net& net, Nanos now) {
                 break;
             }
         }
-        net.port.pool.drop(segment);
+        net.port().pool.drop(segment);
     }
     return any;
 }
 
 // Sends up to kTurnFrames of one endpoint. Returns false if it had none, or may not.
 bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) {
-    const bool shared = core.accounts.users().size() > 1;
-    const Transmitter& wire = endpoint.net().transmitter;
+    const bool shared = core.accounts().users().size() > 1;
+    const Transmitter& wire = endpoint.net().transmitter();
     bool moved = false;
     for (unsigned n = 0; n < kTurnFrames && budget > 0; ++n) {
         if (!endpoint.membership().is_local() &&
@@ -281,7 +281,7 @@ bool transmit_turn(Core& core, Endpoint& endpoint, unsigned& budget, Nanos now) 
             return moved;
         }
         if (endpoint.forgets()) endpoint.mark(Work::kSend);
-        if (!endpoint.net().link_is_up && !endpoint.membership().is_local())
+        if (!endpoint.net().watch().link_is_up() && !endpoint.membership().is_local())
             endpoint.member()->send_failed();
         route(core, endpoint, segment, now);
         --budget;
@@ -313,9 +313,9 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
 // true if there was some. If the wire takes one frame a round, the user that begins gets it: each
 // begins equally often.
 [[gnu::noinline]] bool transmit_users(Core& core, unsigned& budget, bool& moved, Nanos now) {
-    const auto& users = core.accounts.users();
+    const auto& users = core.accounts().users();
     bool any = false;
-    std::size_t at = core.user_turn++ % users.size();
+    std::size_t at = core.rounds().next_of(users.size());
     for (std::size_t left = users.size(); left > 0; --left) {
         any |= transmit_user(core, *users[at], budget, now);
         if (++at == users.size()) at = 0;
@@ -324,15 +324,15 @@ bool transmit_user(Core& core, User& user, unsigned& budget, Nanos now) {
     return any;
 }
 
-// Gives one turn to each endpoint that may have frames, from core.turn on. `moved`: there were
-// some. Returns true if some may have more.
+// Gives one turn to each endpoint that may have frames, from Rounds::first_of() on. `moved`: there
+// were some. Returns true if some may have more.
 bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
-    if (core.accounts.users().size() > 1) return transmit_users(core, budget, moved, now);
+    if (core.accounts().users().size() > 1) return transmit_users(core, budget, moved, now);
     bool more = false;
-    std::size_t at = core.table.active().empty() ? 0 : core.turn % core.table.active().size();
-    for (std::size_t left = core.table.active().size(); left > 0; --left) {
-        Endpoint& endpoint = *core.table.active()[at];
-        if (++at == core.table.active().size()) at = 0;
+    std::size_t at = core.rounds().first_of(core.table().active().size());
+    for (std::size_t left = core.table().active().size(); left > 0; --left) {
+        Endpoint& endpoint = *core.table().active()[at];
+        if (++at == core.table().active().size()) at = 0;
         if (!endpoint.has(Work::kTransmit) || endpoint.member() == nullptr) continue;
         if (!transmit_turn(core, endpoint, budget, now)) continue;
         moved = true;
@@ -346,21 +346,21 @@ bool transmit_members(Core& core, unsigned& budget, bool& moved, Nanos now) {
 bool transmit(Core& core, bool members, Nanos now) {
     bool moved = false;
     bool kept = false;
-    for (const auto& net : core.nets) {
-        net->transmitter.begin_round(now);
-        if (net->port.tx_failed != nullptr) members |= take_given_up(core, *net, now);
-        if (net->jobs.next_look() == 0) moved |= transmit_jobs(core, *net, members, now);
-        kept |= net->transmitter.kept();
+    for (const auto& net : core.nets()) {
+        net->transmitter().begin_round(now);
+        if (net->port().tx_failed != nullptr) members |= take_given_up(core, *net, now);
+        if (net->jobs().next_look() == 0) moved |= transmit_jobs(core, *net, members, now);
+        kept |= net->transmitter().kept();
     }
     if (!members && !kept) return moved;
-    unsigned budget = members ? core.config.frames_per_round : 0;
+    unsigned budget = members ? core.config().frames_per_round : 0;
     while (budget > 0 && transmit_members(core, budget, moved, now)) {
     }
-    for (const auto& net : core.nets) {
-        net->transmitter.flush();
+    for (const auto& net : core.nets()) {
+        net->transmitter().flush();
         // A frame that waits for a link would wait without end when the other end is gone; a cable
         // would have lost it too.
-        if (!net->link_is_up && net->transmitter.kept()) net->transmitter.drop_all();
+        if (!net->watch().link_is_up() && net->transmitter().kept()) net->transmitter().drop_all();
     }
     return moved;
 }

@@ -18,14 +18,14 @@ void Endpoint::map(const abi::Region& region, Counters& counters, const Interrup
 
 void Endpoint::begin_member(urtp::TransportConfig& config, std::span<const urtp::Peer> roster,
                             Counters& counters) {
-    User::OnNet& on_net = user_->on_net(net_->index);
-    config.send_frames = &send_frames_.emplace(net_->send_frames, on_net.send);
-    config.receive_frames = &receive_frames_.emplace(net_->receive_frames, on_net.receive);
-    member_ = std::make_unique<urtp::Transport>(config, roster, net_->port.pool, counters);
+    User::OnNet& on_net = user_->on_net(net_->index());
+    config.send_frames = &send_frames_.emplace(net_->frames().send(), on_net.send);
+    config.receive_frames = &receive_frames_.emplace(net_->frames().receive(), on_net.receive);
+    member_ = std::make_unique<urtp::Transport>(config, roster, net_->port().pool, counters);
     forgets_ = member_->forgets();
     const auto ranks = static_cast<std::uint16_t>(roster.size());
     sends_.begin_job(ranks);
-    outlet_->begin_job(ranks, net_->port.info.mtu, member_->packs());
+    outlet_->begin_job(ranks, net_->port().info.mtu, member_->packs());
     membership_.begin_ranks(ranks);
 }
 

@@ -39,7 +39,7 @@ using endpoint::Report;
 using endpoint::Reports;
 using endpoint::Work;
 
-struct Net;
+class Net;
 
 class Endpoint {
 public:
@@ -94,7 +94,7 @@ public:
     /// Time at which its member is to have a turn.
     [[nodiscard]] Nanos timer() const noexcept { return timer_; }
     void set_timer(Nanos timer) noexcept { timer_ = timer; }
-    /// Its place in Core::looks, in quiet.
+    /// Its place among the looks of Quiet.
     [[nodiscard]] std::uint32_t look() const noexcept { return look_; }
     void set_look(std::uint32_t place) noexcept { look_ = place; }
 

@@ -21,7 +21,7 @@ EndpointTable::EndpointTable(std::uint32_t endpoints_max, seal::Tokens& tokens)
 
 EndpointTable::~EndpointTable() {
     for (const auto& endpoint : places_)
-        if (endpoint != nullptr) endpoint->sends().abort(endpoint->net().port.pool);
+        if (endpoint != nullptr) endpoint->sends().abort(endpoint->net().port().pool);
 }
 
 EndpointId EndpointTable::next_handle() noexcept {

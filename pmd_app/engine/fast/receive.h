@@ -10,14 +10,14 @@
 namespace ulc::engine {
 
 inline void count_delivered(Core& core, std::uint32_t messages) noexcept {
-    core.counters.add(Counter::completions, messages);
-    core.counters.add(Counter::messages_received, messages);
+    core.counters().add(Counter::completions, messages);
+    core.counters().add(Counter::messages_received, messages);
 }
 
 /// Tries the records again that wait in the ring of an endpoint, in this round or the next one.
 [[gnu::noinline]] inline void retry_waiting(Core& core, Endpoint& endpoint) noexcept {
     endpoint.inlet().retry();
-    core.quiet.look_again(endpoint);
+    core.quiet().look_again(endpoint);
 }
 
 /// Notes what a short message left to do at the endpoint that took it.
@@ -45,19 +45,20 @@ inline constexpr std::uint32_t kInsideFrameMax =
 /// verdict, and returns it. nullptr: the general steps decide.
 [[gnu::noinline]] inline const FrameVerdict* judge(Core& core, Net& net, const Segment& segment) {
     const std::byte* frame = segment.frame;
-    if (core.config.crc || segment.length < wire::kFrameOctetsMin) return nullptr;
-    const bool is_part = wire::has_part_head(frame, core.config.ether_type);
+    if (core.config().crc || segment.length < wire::kFrameOctetsMin) return nullptr;
+    const bool is_part = wire::has_part_head(frame, core.config().ether_type);
     if (!is_part &&
-        (segment.tail != nullptr || !wire::has_short_head(frame, core.config.ether_type)))
+        (segment.tail != nullptr || !wire::has_short_head(frame, core.config().ether_type)))
         return nullptr;
-    FrameVerdict& out = is_part ? net.verdicts.place_of_part(frame) : net.verdicts.place_of(frame);
+    FrameVerdict& out =
+        is_part ? net.verdicts().place_of_part(frame) : net.verdicts().place_of(frame);
     out.epoch = Verdicts::kNever;
     const auto& header =
         *reinterpret_cast<const wire::Header*>(frame + sizeof(wire::EthernetHeader));
     LocalGroup* group = nullptr;
     Endpoint* endpoint = nullptr;
     if (is_group(header.handle)) {
-        group = net.groups.find(header.handle);
+        group = net.groups().find(header.handle);
         if (group == nullptr || group->members.size() != 1) return nullptr;
         endpoint = group->members[0];
     } else {
@@ -71,8 +72,7 @@ inline constexpr std::uint32_t kInsideFrameMax =
                   : endpoint->outlet()->may_claim(rank)))
         return nullptr;
     out.is_part = is_part;
-    Nanos* heard = net.jobs.place_of_heard(endpoint->membership().node_of(rank));
-    out.heard = heard != nullptr ? heard : &net.heard_else;
+    out.heard = net.place_of_heard(endpoint->membership().node_of(rank));
     out.endpoint = endpoint;
     out.frames = group != nullptr ? &group->frames : nullptr;
     out.sends_wait = !endpoint->sends().empty();
@@ -112,7 +112,7 @@ template <bool kInside>
         outlet.deliver_to(claim, source,
                           {rx.id, frame.length, frame.payload, frame.tag, frame.has_tag()},
                           &segment);
-    if (!claim.lends) net.port.pool.drop(&segment);
+    if (!claim.lends) net.port().pool.drop(&segment);
     if (more || verdict.sends_wait || endpoint.inlet().waits()) [[unlikely]]
         after_acknowledgement(core, endpoint);
     return &endpoint;
@@ -122,7 +122,7 @@ template <bool kInside>
 /// at least kFrameOctetsMin.
 [[gnu::always_inline]] inline const FrameVerdict* kept_part(const Core& core, Net& net,
                                                             const std::byte* frame) noexcept {
-    const FrameVerdict& verdict = net.verdicts.place_of_part(frame);
+    const FrameVerdict& verdict = net.verdicts().place_of_part(frame);
     return core.holds(verdict) && verdict.of.head.matches(frame) ? &verdict : nullptr;
 }
 
@@ -130,7 +130,7 @@ template <bool kInside>
 [[gnu::always_inline]] inline const FrameVerdict* kept_verdict(const Core& core, Net& net,
                                                                const Segment& segment) noexcept {
     if (segment.length < wire::kFrameOctetsMin || segment.tail != nullptr) return nullptr;
-    const FrameVerdict& verdict = net.verdicts.place_of(segment.frame);
+    const FrameVerdict& verdict = net.verdicts().place_of(segment.frame);
     return core.holds(verdict) && verdict.of.head.matches(segment.frame) ? &verdict : nullptr;
 }
 
@@ -142,9 +142,9 @@ struct Received {
     std::uint32_t parts = 0;     ///< packets from the middle of messages
 
     void count(Core& core) const noexcept {
-        core.counters.add(Counter::rx_frames, frames);
-        core.counters.add(Counter::rx_bytes, octets);
-        core.counters.add(Counter::data_received, messages + parts);
+        core.counters().add(Counter::rx_frames, frames);
+        core.counters().add(Counter::rx_bytes, octets);
+        core.counters().add(Counter::data_received, messages + parts);
         count_delivered(core, messages);
     }
 };
@@ -154,9 +154,9 @@ inline void settle_short(Core& core, Endpoint& endpoint) {
     const Nanos timer = endpoint.member()->next_timer();
     endpoint.set_timer(timer);
     if (endpoint.has_work()) {
-        core.quiet.leave();
+        core.quiet().leave();
     } else {
-        core.quiet.limit(timer);
+        core.quiet().limit(timer);
     }
     if (endpoint.owes_wake() && endpoint.take_wake()) notify_client(core, endpoint);
 }

@@ -13,7 +13,7 @@ using endpoint::ShortRecord;
 
 /// Returns the endpoint of this node that gets messages of a session; nullptr: not at once.
 inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank) {
-    const Mac& here = from.net().port.info.mac;
+    const Mac& here = from.net().port().info.mac;
     const urtp::Peer& peer = from.member()->peer(peer_rank);
     Endpoint* to = core.find(peer.handle);
     if (to == nullptr || !to->is_on(from.net()) ||
@@ -38,7 +38,7 @@ inline Endpoint* receiver_here(Core& core, const Endpoint& from, Rank peer_rank)
     urtp::Transport& member = *endpoint.member();
     out.to = nullptr;
     if (is_group(stream)) {
-        const LocalGroup* here = endpoint.net().groups.find(stream);
+        const LocalGroup* here = endpoint.net().groups().find(stream);
         const urtp::Group* group = member.find_group(stream);
         if (here == nullptr || group == nullptr || group->tx == nullptr ||
             here->members.size() != 1 || here->members[0] != &endpoint)
@@ -77,20 +77,20 @@ template <bool kInside>
     to.outlet()->deliver_to(claim, from.member()->rank(), message, nullptr);
     count_delivered(core, 1);
     after_short(core, to);
-    core.counters.add(Counter::passed_messages);
+    core.counters().add(Counter::passed_messages);
     return true;
 }
 
 /// True if the net has frames to send from.
 [[gnu::always_inline]] inline bool has_segments(const Net& net) noexcept {
-    return net.link_is_up && net.port.pool.has_for_data();
+    return net.watch().link_is_up() && net.port().pool.has_for_data();
 }
 
 /// True if the net takes one more frame of a client.
 [[gnu::always_inline]] inline bool may_transmit(const Core& core, const Net& net) noexcept {
-    const Transmitter& wire = net.transmitter;
+    const Transmitter& wire = net.transmitter();
     if (!wire.has_all_to_give()) {
-        const bool shared = core.accounts.users().size() > 1;
+        const bool shared = core.accounts().users().size() > 1;
         if (!(shared ? wire.may_push_shared() : wire.may_push())) return false;
     }
     return has_segments(net);
@@ -118,7 +118,7 @@ template <bool kQueues, typename Record>
     }
     if constexpr (kQueues) {
         return {.queued =
-                    from.net().port.pool.has_for_data() &&
+                    from.net().port().pool.has_for_data() &&
                     from.member()->queue_next(verdict.of, record.message(verdict.stream), now)};
     } else {
         return {.frame =
@@ -131,7 +131,7 @@ template <bool kQueues, typename Record>
 [[gnu::always_inline]] inline Sent send_message(Core& core, Endpoint& from, const Record& record,
                                                 Nanos now) {
     const StreamId stream = record.stream();
-    SendVerdict& verdict = from.net().verdicts.place_of(from.handle(), stream);
+    SendVerdict& verdict = from.net().verdicts().place_of(from.handle(), stream);
     if (!core.holds(verdict) || !verdict.is_of(from.handle(), stream)) [[unlikely]]
         if (!judge(core, from, stream, verdict)) return {};
     if (!kQueues && verdict.to == nullptr && !may_transmit(core, from.net())) return {};

@@ -29,11 +29,10 @@ struct Check {
         ULC_CHECK(endpoint.membership().is_here(rank));
         ULC_CHECK(next.is_part ? endpoint.outlet()->takes_parts(rank, rx.id)
                                : endpoint.outlet()->may_claim(rank));
-        const Nanos* heard = net.jobs.place_of_heard(endpoint.membership().node_of(rank));
-        ULC_CHECK(next.heard == (heard != nullptr ? heard : &net.heard_else));
+        ULC_CHECK(next.heard == net.place_of_heard(endpoint.membership().node_of(rank)));
         ULC_CHECK((next.frames == nullptr) == !is_group(rx.id));
         if (next.frames == nullptr) return;
-        const LocalGroup* group = net.groups.find(rx.id);
+        const LocalGroup* group = net.groups().find(rx.id);
         ULC_CHECK(is_alone_in(group, endpoint) && next.frames == &group->frames);
     }
 
@@ -44,7 +43,7 @@ struct Check {
         const urtp::Transport& member = *endpoint->member();
         if (is_group(next.stream)) {
             ULC_CHECK(next.to == nullptr && next.of.session == nullptr);
-            ULC_CHECK(is_alone_in(net.groups.find(next.stream), *endpoint));
+            ULC_CHECK(is_alone_in(net.groups().find(next.stream), *endpoint));
         } else {
             ULC_CHECK(member.find_session(next.stream) == next.of.session);
             ULC_CHECK(next.of.session->local == (next.to != nullptr));
@@ -68,9 +67,9 @@ struct Check {
 }  // namespace
 
 void check_verdicts(const Core& core) {
-    for (const auto& net : core.nets) {
+    for (const auto& net : core.nets()) {
         const Check check{core, *net};
-        net->verdicts.each([&](const auto& verdict) {
+        net->verdicts().each([&](const auto& verdict) {
             if (core.holds(verdict)) check(verdict);
         });
     }

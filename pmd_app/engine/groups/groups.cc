@@ -33,16 +33,15 @@ constexpr std::uint64_t kWeightMax = 1U << 20;
 
 // Validates members in index order, as the client submits them: own rank among them, each once, all
 // in the job. An endpoint of links has no rank, so it has no groups.
-Err judge_ranks(Core& core, const urtp::Transport& member) {
-    const std::vector<Rank>& ranks = core.ranks_scratch;
+Err judge_ranks(const urtp::Transport& member, std::span<const Rank> ranks) {
     if (member.rank() >= member.size()) return Err::kInvalid;
     if (ranks.size() < 2 || ranks.size() > member.size()) return Err::kInvalid;
-    core.seen_scratch.assign(member.size(), 0);
+    std::vector<bool> seen(member.size());
     for (const Rank rank : ranks) {
-        if (rank >= member.size() || core.seen_scratch[rank] != 0) return Err::kInvalid;
-        core.seen_scratch[rank] = 1;
+        if (rank >= member.size() || seen[rank]) return Err::kInvalid;
+        seen[rank] = true;
     }
-    return core.seen_scratch[member.rank()] != 0 ? Err::kOk : Err::kInvalid;
+    return seen[member.rank()] ? Err::kOk : Err::kInvalid;
 }
 
 /// Returns the maximum of the ranks that share a node.
@@ -100,7 +99,7 @@ std::uint64_t weight_of(const LocalGroup& group, Nanos now) {
 AddressOffers offers_of(const Endpoint& endpoint, const LocalGroup& group, Nanos now) {
     std::vector<PlacedGroup> placed;
     std::size_t nodes = 0;
-    endpoint.net().groups.each([&](const LocalGroup& other) {
+    endpoint.net().groups().each([&](const LocalGroup& other) {
         nodes = std::max(nodes, other.nodes.size());
         if (other.address != kBroadcastAddress)
             placed.push_back({other.address, other.nodes, weight_of(other, now)});
@@ -111,10 +110,10 @@ AddressOffers offers_of(const Endpoint& endpoint, const LocalGroup& group, Nanos
 /// Places a new group of this node, or another member of it.
 void place(Endpoint& endpoint, LocalGroup& group, std::span<const Rank> ranks, Nanos now) {
     if (!group.any_remote || group.own != kBroadcastAddress) return;
-    MulticastFilter& filter = endpoint.net().filter;
+    MulticastFilter& filter = endpoint.net().filter();
     group.since = now;
     group.own = own_address(endpoint, ranks);
-    if (endpoint.net().port.info.multicast_filters != kPassesAll)
+    if (endpoint.net().port().info.multicast_filters != kPassesAll)
         group.nodes = nodes_of(endpoint, ranks);
     if (!filter.has_room(group.own)) return;
     filter.listen(group.own);
@@ -138,10 +137,10 @@ abi::GroupOffers offers_for_client(const Endpoint& endpoint, const LocalGroup& g
 Err listen(Net& net, LocalGroup& group, AddressId address) {
     if (group.address == address) return Err::kOk;
     if (group.used) return Err::kInvalid;
-    net.filter.release(group.address);
-    const bool room = net.filter.has_room(address);
+    net.filter().release(group.address);
+    const bool room = net.filter().has_room(address);
     if (room) group.address = address;
-    net.filter.listen(group.address);  // with the released place, there is space for the old one
+    net.filter().listen(group.address);  // with the released place, there is space for the old one
     return room ? Err::kOk : Err::kLimit;
 }
 
@@ -150,56 +149,58 @@ void use(Core& core, Endpoint& endpoint, LocalGroup& group) {
     group.used = true;
     if (group.address == group.own || group.shares) return;
     group.shares = true;
-    core.counters.add(Counter::multicast_groups_sharing);
+    core.counters().add(Counter::multicast_groups_sharing);
 }
 
 void leave_group(Core& core, Endpoint& endpoint, GroupHandle handle) noexcept {
     Net& net = endpoint.net();
-    LocalGroup* group = net.groups.find(handle);
+    LocalGroup* group = net.groups().find(handle);
     if (group != nullptr && group->members.size() == 1 && group->members[0] == &endpoint) {
-        net.filter.release(group->address);
-        if (group->shares) core.counters.add(Counter::multicast_groups_sharing, UINT64_MAX);
-        if (group->payer != nullptr) core.accounts.give_group(*group->payer, net.index);
+        net.filter().release(group->address);
+        if (group->shares) core.counters().add(Counter::multicast_groups_sharing, UINT64_MAX);
+        if (group->payer != nullptr) core.accounts().give_group(*group->payer, net.index());
     }
-    net.groups.leave(handle, &endpoint);
-    group = net.groups.find(handle);
+    net.groups().leave(handle, &endpoint);
+    group = net.groups().find(handle);
     if (group == nullptr || group->payer != &endpoint.user()) return;
     // The account goes to a member that is still there: this endpoint may be the last of its user.
     User& heir = group->members[0]->user();
     if (&heir == &endpoint.user()) return;
-    core.accounts.move_group(*group->payer, heir, net.index);
+    core.accounts().move_group(*group->payer, heir, net.index());
     group->payer = &heir;
 }
 
 // ---------------------------------------------------------------- records
 
-Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle, Nanos now) {
+Result<LocalGroup*> add_group(Core& core, Endpoint& endpoint, GroupHandle handle,
+                              std::span<const Rank> ranks, Nanos now) {
     if (endpoint.member() == nullptr || !endpoint.life().is_open()) return Err::kNotFormed;
     if (!is_group(handle)) return Err::kInvalid;
     urtp::Transport& member = *endpoint.member();
-    Err error = judge_ranks(core, member);
+    Err error = judge_ranks(member, ranks);
     if (error != Err::kOk) return error;
-    if (endpoint.net().groups.foreign(handle, endpoint.membership().world())) return Err::kMismatch;
+    if (endpoint.net().groups().foreign(handle, endpoint.membership().world()))
+        return Err::kMismatch;
     // The first member here pays; if its user ends before the group, another member's user pays.
-    const bool is_new = endpoint.net().groups.find(handle) == nullptr;
-    if (is_new && !core.accounts.take_group(endpoint.user(), endpoint.net().index)) {
-        core.counters.add(Counter::refused_groups);
+    const bool is_new = endpoint.net().groups().find(handle) == nullptr;
+    if (is_new && !core.accounts().take_group(endpoint.user(), endpoint.net().index())) {
+        core.counters().add(Counter::refused_groups);
         return Err::kLimit;
     }
-    error = member.add_group(handle, core.ranks_scratch);
-    LocalGroup* group = error == Err::kOk ? endpoint.net().groups.join(
+    error = member.add_group(handle, ranks);
+    LocalGroup* group = error == Err::kOk ? endpoint.net().groups().join(
                                                 handle, endpoint.membership().world(), &endpoint)
                                           : nullptr;
     if (group == nullptr) {
-        if (is_new) core.accounts.give_group(endpoint.user(), endpoint.net().index);
+        if (is_new) core.accounts().give_group(endpoint.user(), endpoint.net().index());
         if (error == Err::kOk) (void)member.remove_group(handle);
         return error == Err::kOk ? Err::kLimit : error;
     }
     if (is_new) group->payer = &endpoint.user();
-    for (const Rank rank : core.ranks_scratch)
-        group->any_remote |= member.peer(rank).mac != endpoint.net().port.info.mac;
+    for (const Rank rank : ranks)
+        group->any_remote |= member.peer(rank).mac != endpoint.net().port().info.mac;
     endpoint.membership().add_group(handle);
-    place(endpoint, *group, core.ranks_scratch, now);
+    place(endpoint, *group, ranks, now);
     return group;
 }
 
@@ -208,9 +209,9 @@ bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record
     const std::byte* shared = endpoint.region().tx(block.offset, block.length);
     if (shared == nullptr || block.length % sizeof(Rank) != 0 || block.length > 2 * UINT16_MAX)
         return false;
-    core.ranks_scratch.resize(block.length / sizeof(Rank));
-    if (block.length > 0) std::memcpy(core.ranks_scratch.data(), shared, block.length);
-    const Result<LocalGroup*> made = add_group(core, endpoint, record.stream, now);
+    std::vector<Rank> ranks(block.length / sizeof(Rank));
+    if (block.length > 0) std::memcpy(ranks.data(), shared, block.length);
+    const Result<LocalGroup*> made = add_group(core, endpoint, record.stream, ranks, now);
     if (!made.ok()) bad_record(core, endpoint);
     CompletionRecord* out = endpoint.outlet()->claim_report(
         made.ok() ? CompletionKind::kGroupReady : CompletionKind::kGroupFailed);
@@ -219,7 +220,7 @@ bool on_add_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record
     out->tag = record.cookie;
     if (made.ok()) {
         abi::GroupOffers offers = offers_for_client(endpoint, *made.value(), now);
-        offers.per_node = ranks_per_node(*endpoint.member(), core.ranks_scratch);
+        offers.per_node = ranks_per_node(*endpoint.member(), ranks);
         out->flags = abi::kCompleteInline;
         out->inline_length = sizeof offers;
         std::memcpy(out->body.inline_octets, &offers, sizeof offers);
@@ -244,7 +245,7 @@ LocalGroup* group_of(Endpoint& endpoint, const SubmissionRecord& record) {
     const bool known = record.stream != endpoint.membership().world() &&
                        record.cookie <= kAddressIdMax &&
                        endpoint.membership().has_group(record.stream);
-    return known ? endpoint.net().groups.find(record.stream) : nullptr;
+    return known ? endpoint.net().groups().find(record.stream) : nullptr;
 }
 
 void on_listen_group(Core& core, Endpoint& endpoint, const SubmissionRecord& record) {
@@ -295,14 +296,13 @@ bool group_record(Core& core, Endpoint& endpoint, const SubmissionRecord& record
 }
 
 void place_world(Core& core, Endpoint& endpoint, LocalGroup& world) {
-    std::vector<Rank>& all = core.ranks_scratch;
-    all.resize(endpoint.member()->size());
+    std::vector<Rank> all(endpoint.member()->size());
     std::iota(all.begin(), all.end(), Rank{0});
     endpoint.membership().set_per_node(ranks_per_node(*endpoint.member(), all));
     if (!world.any_remote) return;
-    place(endpoint, world, all, core.now);
+    place(endpoint, world, all, core.rounds().now());
     if (world.address != world.own) {  // then the port passes all multicasts
-        endpoint.net().filter.listen(world.own);
+        endpoint.net().filter().listen(world.own);
         world.address = world.own;
     }
     world.used = true;

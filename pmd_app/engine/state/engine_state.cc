@@ -61,13 +61,13 @@ public:
 
     void run() {
         compare_limits();
-        archive_.values(core_.accounts);
-        for (const auto& net : core_.nets)
-            exchange_net(*net);
-        for (std::uint32_t index = 0; index < core_.table.places() && archive_.ok(); ++index)
+        archive_.values(core_.accounts());
+        for (const auto& net : core_.nets())
+            archive_.values(*net);
+        for (std::uint32_t index = 0; index < core_.table().places() && archive_.ok(); ++index)
             exchange_place(index);
         if (!archive_.ok()) return;
-        for (const auto& net : core_.nets)
+        for (const auto& net : core_.nets())
             exchange_groups(*net);
         exchange_active();
         archive_.values(core_);
@@ -76,7 +76,7 @@ public:
 
 private:
     void compare_limits() {
-        const EngineConfig& config = core_.config;
+        const EngineConfig& config = core_.config();
         archive_.same(config.endpoints_max, "the greatest number of endpoints");
         archive_.same(config.groups_max, "the greatest number of groups");
         archive_.same(config.pending_sends, "the length of send queues");
@@ -84,30 +84,23 @@ private:
         archive_.same(config.jobs.jobs_max, "the greatest number of jobs");
         archive_.same(config.ether_type, "the Ethernet type");
         archive_.same(config.crc, "the checksum of frames");
-        archive_.same(core_.nets.size(), "the number of ports");
-        for (const auto& net : core_.nets) {
-            archive_.same(net->port.info.mtu, "the MTU of a port");
-            archive_.same(net->port.info.multicast_filters, "the filter of a port");
-            for (const std::uint8_t octet : net->port.info.mac.octets)
+        archive_.same(core_.nets().size(), "the number of ports");
+        for (const auto& net : core_.nets()) {
+            archive_.same(net->port().info.mtu, "the MTU of a port");
+            archive_.same(net->port().info.multicast_filters, "the filter of a port");
+            for (const std::uint8_t octet : net->port().info.mac.octets)
                 archive_.same(octet, "the address of a port");
         }
-    }
-
-    void exchange_net(Net& net) {
-        archive_.values(net);
-        if (archive_.exporting()) return;
-        net.send_frames.set_total(net.send_frames_all);
-        net.receive_frames.set_total(net.receive_frames_all);
     }
 
     // ---------------------------------------------------------------- endpoints
 
     void exchange_place(std::uint32_t index) {
-        Endpoint* place = core_.table.at(index);
+        Endpoint* place = core_.table().at(index);
         bool there = place != nullptr;
         archive_.values(there);
         if (!there) return;
-        std::uint32_t net = place ? place->net().index : 0;
+        std::uint32_t net = place ? place->net().index() : 0;
         std::uint32_t user = place ? user_of(place->user()) - 1 : 0;
         Claimant claimant;
         if (place) claimant = place->claimant();
@@ -115,7 +108,7 @@ private:
         archive_.values(net, user, claimant.octets, claimant.pid, claimant.start_ticks, handle);
         if (archive_.importing()) {
             if (!make(index, net, user, claimant, handle)) return;
-            place = core_.table.at(index);
+            place = core_.table().at(index);
         }
         archive_.values(place->life());
         if (!place->life().is_reserved()) exchange_admitted(*place);
@@ -123,16 +116,16 @@ private:
 
     bool make(std::uint32_t index, std::uint32_t net, std::uint32_t user, const Claimant& claimant,
               EndpointId handle) {
-        const auto& users = core_.accounts.users();
+        const auto& users = core_.accounts().users();
         bool known = handle != 0 && !is_group(handle) && (handle & kHandleIndexMask) == index;
 #ifndef ULC_PLANTED_BUG  // the fuzzer must find what this line prevents (tests/fuzz/)
-        known = known && net < core_.nets.size() && user < users.size();
+        known = known && net < core_.nets().size() && user < users.size();
 #endif
-        if (!archive_.require(known && core_.accounts.charge(*users[user], claimant.octets),
+        if (!archive_.require(known && core_.accounts().charge(*users[user], claimant.octets),
                               "an endpoint has no place, net or user"))
             return false;
-        core_.table.put(std::make_unique<Endpoint>(*core_.nets[net], *users[user], claimant, handle,
-                                                   core_.config.pending_sends));
+        core_.table().put(std::make_unique<Endpoint>(*core_.nets()[net], *users[user], claimant,
+                                                     handle, core_.config().pending_sends));
         return true;
     }
 
@@ -147,15 +140,15 @@ private:
             endpoint.membership().enter(job);
             if (has_links) endpoint.begin_links(std::make_unique<EndpointLinks>());
             if (has_offloads)
-                endpoint.begin_offloads(core_.config.offloads_max, core_.config.offload_steps_max,
-                                        core_.counters);
+                endpoint.begin_offloads(core_.config().offloads_max,
+                                        core_.config().offload_steps_max, core_.counters());
         }
         if (has_links) archive_.values(*endpoint.links());
         if (has_offloads) archive_.values(*endpoint.offloads());
         if (has_member) exchange_member(endpoint);
         if (!archive_.ok()) return;
         archive_.values(*endpoint.outlet());
-        endpoint.sends().fields(archive_, endpoint.region(), endpoint.net().port.pool);
+        endpoint.sends().fields(archive_, endpoint.region(), endpoint.net().port().pool);
         archive_.values(endpoint);
     }
 
@@ -171,7 +164,7 @@ private:
             return false;
         endpoint.map(
             abi::Region(endpoint.life().has_memory() ? mapping.region : kNoRegion, mapping.layout),
-            core_.counters, mapping.interrupt, core_.config.wake != nullptr);
+            core_.counters(), mapping.interrupt, core_.config().wake != nullptr);
         return true;
     }
 
@@ -199,13 +192,14 @@ private:
         config.rank = rank;
         std::vector<urtp::Peer> peers(size);
         if (endpoint.links() != nullptr) {
-            config.profile = std::as_const(endpoint.net().jobs).links().profile(endpoint.handle());
-            config.mtu = endpoint.net().port.info.mtu;
+            config.profile =
+                std::as_const(endpoint.net().jobs()).links().profile(endpoint.handle());
+            config.mtu = endpoint.net().port().info.mtu;
             if (!archive_.require(rank == kNoRank && size > 0, "an endpoint of links has a rank"))
                 return false;
         } else {
             JobView job;
-            if (!archive_.require(endpoint.net().jobs.job(endpoint.membership().job(), job) &&
+            if (!archive_.require(endpoint.net().jobs().job(endpoint.membership().job(), job) &&
                                       rank < job.roster.size() && size == job.roster.size(),
                                   "the job of an endpoint is not formed"))
                 return false;
@@ -228,7 +222,7 @@ private:
 
     /// 1 + its place; 0: none.
     [[nodiscard]] std::uint32_t user_of(const User& user) const {
-        const auto& users = core_.accounts.users();
+        const auto& users = core_.accounts().users();
         const auto at =
             std::ranges::find_if(users, [&](const auto& u) { return u.get() == &user; });
         return static_cast<std::uint32_t>(1 + (at - users.begin()));
@@ -237,7 +231,7 @@ private:
     /// A list of endpoints, each once. may(endpoint): it may stand there.
     template <typename May>
     void exchange_list(std::vector<Endpoint*>& list, May may, const char* sentence) {
-        const std::size_t size = archive_.count(list.size(), core_.table.places(), sentence);
+        const std::size_t size = archive_.count(list.size(), core_.table().places(), sentence);
         if (archive_.importing()) list.clear();
         for (std::size_t n = 0; n < size && archive_.ok(); ++n) {
             EndpointId handle = archive_.exporting() ? list[n]->handle() : 0;
@@ -254,7 +248,7 @@ private:
 
     void exchange_groups(Net& net) {
         std::size_t memberships = 0;
-        net.groups.exchange(archive_, [&](LocalGroup& group) {
+        net.groups().exchange(archive_, [&](LocalGroup& group) {
             std::uint32_t payer = group.payer != nullptr ? user_of(*group.payer) : 0;
             archive_.values(payer);
             exchange_list(
@@ -266,15 +260,15 @@ private:
             memberships += group.members.size();
             archive_.require(!group.members.empty(), "a group has no member");
             if (archive_.exporting() || payer == 0) return;
-            const auto& users = core_.accounts.users();
+            const auto& users = core_.accounts().users();
             if (!archive_.require(payer <= users.size() &&
-                                      core_.accounts.charge_group(*users[payer - 1], net.index),
+                                      core_.accounts().charge_group(*users[payer - 1], net.index()),
                                   "a group is on no account"))
                 return;
             group.payer = users[payer - 1].get();
         });
-        for (std::uint32_t n = 0; n < core_.table.places(); ++n)
-            if (const Endpoint* endpoint = core_.table.at(n);
+        for (std::uint32_t n = 0; n < core_.table().places(); ++n)
+            if (const Endpoint* endpoint = core_.table().at(n);
                 endpoint != nullptr && endpoint->is_on(net))
                 memberships -= endpoint->membership().groups().size();
         archive_.require(memberships == 0, "an endpoint is a member of a group that is not there");
@@ -282,11 +276,11 @@ private:
 
     void exchange_active() {
         const auto admitted = [](const Endpoint& e) { return !e.life().is_reserved(); };
-        std::vector<Endpoint*> active(core_.table.active().begin(), core_.table.active().end());
+        std::vector<Endpoint*> active(core_.table().active().begin(), core_.table().active().end());
         exchange_list(active, admitted, "an endpoint that has turns is not there");
-        core_.table.set_active(std::move(active));
+        core_.table().set_active(std::move(active));
         std::size_t turns = 0;
-        for (const auto& user : core_.accounts.users()) {
+        for (const auto& user : core_.accounts().users()) {
             exchange_list(
                 user->active,
                 [&](const Endpoint& e) { return &e.user() == user.get() && admitted(e); },
@@ -294,36 +288,36 @@ private:
             turns += user->active.size();
         }
         std::size_t all = 0;
-        for (std::uint32_t n = 0; n < core_.table.places(); ++n)
-            if (const Endpoint* endpoint = core_.table.at(n); endpoint != nullptr)
+        for (std::uint32_t n = 0; n < core_.table().places(); ++n)
+            if (const Endpoint* endpoint = core_.table().at(n); endpoint != nullptr)
                 all += admitted(*endpoint) ? 1U : 0U;
-        archive_.require(core_.table.active().size() == all && turns == all,
+        archive_.require(core_.table().active().size() == all && turns == all,
                          "an endpoint has no turn");
-        if (archive_.importing()) core_.quiet.reserve(core_.table.active().size());
+        if (archive_.importing()) core_.quiet().reserve(core_.table().active().size());
     }
 
     /// The clients at which quiet rounds look, in order. General rounds make the list again.
     void exchange_looks() {
-        if (!core_.quiet.is_on()) return;
+        if (!core_.quiet().is_on()) return;
         std::vector<EndpointId> handles;
-        for (const Look& look : core_.quiet.all_looks())
+        for (const Look& look : core_.quiet().all_looks())
             handles.push_back(look.endpoint->handle());
-        std::size_t from = core_.quiet.from();
-        std::size_t to = core_.quiet.to();
+        std::size_t from = core_.quiet().from();
+        std::size_t to = core_.quiet().to();
         archive_.values(handles, from, to);
         if (archive_.exporting() ||
-            !archive_.require(
-                from <= to && to <= handles.size() && handles.size() <= core_.table.active().size(),
-                "a round looks at clients that are not there"))
+            !archive_.require(from <= to && to <= handles.size() &&
+                                  handles.size() <= core_.table().active().size(),
+                              "a round looks at clients that are not there"))
             return;
         for (const EndpointId handle : handles) {
             Endpoint* endpoint = core_.find(handle);
             if (!archive_.require(endpoint != nullptr && endpoint->life().has_memory(),
                                   "a round looks at a client that is not there"))
                 return;
-            core_.quiet.add_look(*endpoint);
+            core_.quiet().add_look(*endpoint);
         }
-        core_.quiet.set_range(from, to);
+        core_.quiet().set_range(from, to);
     }
 
     Core& core_;
@@ -344,10 +338,13 @@ void Quiet::fields(state::Archive& archive) {
               (looks_, from_, to_));
 }
 
+void Rounds::fields(state::Archive& archive) {
+    ULC_STATE(archive, Rounds, 1, (turn_, user_turn_, now_, beats_, stopping_), (offloading_));
+}
+
 void Core::fields(state::Archive& archive) {
-    ULC_STATE(archive, Core, 3, (tokens, table, quiet, turn, user_turn, now, beats, stopping),
-              (config, own_counters, counters, accounts, nets, ranks_scratch, seen_scratch,
-               job_event, verdicts_epoch_, offloading));
+    ULC_STATE(archive, Core, 4, (tokens_, table_, quiet_, rounds_),
+              (config_, own_counters_, counters_, accounts_, nets_, job_event_, verdicts_epoch_));
 }
 
 namespace {
@@ -365,7 +362,7 @@ bool has_collective(const Endpoint& endpoint) noexcept {
 }  // namespace
 
 void Engine::export_state(state::Exporter& exporter) const {
-    for (const Endpoint* endpoint : core_->table.active()) {
+    for (const Endpoint* endpoint : core_->table().active()) {
         if (has_collective(*endpoint))
             return exporter.fail(name_of(*endpoint) +
                                  " has a collective that the engine carries "
@@ -378,8 +375,8 @@ void Engine::export_state(state::Exporter& exporter) const {
 
 std::string Engine::evict(Nanos now) {
     std::string names;
-    core_->quiet.leave();  // the next round looks at other clients
-    for (Endpoint* endpoint : core_->table.active()) {
+    core_->quiet().leave();  // the next round looks at other clients
+    for (Endpoint* endpoint : core_->table().active()) {
         if (!has_collective(*endpoint)) continue;
         names += (names.empty() ? "" : ", ") + name_of(*endpoint);
         close_client(*core_, *endpoint, Err::kClosed, now);
@@ -388,7 +385,7 @@ std::string Engine::evict(Nanos now) {
 }
 
 void Engine::import_state(state::Importer& importer, const Regions& regions) {
-    ULC_CHECK(core_->table.active().empty() && core_->own_counters == nullptr);
+    ULC_CHECK(core_->table().active().empty() && !core_->owns_counters());
     Exchange(*core_, importer, regions).run();
 }
 

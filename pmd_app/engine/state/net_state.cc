@@ -81,30 +81,43 @@ void Transmitter::fields(state::Archive& archive) {
     }
 }
 
+void NetFrames::fields(state::Archive& archive) {
+    ULC_STATE(archive, NetFrames, 1, (send_all_, receive_all_), (send_, receive_, to_lend_));
+    if (archive.exporting()) return;
+    send_.set_total(send_all_);
+    receive_.set_total(receive_all_);
+}
+
+void InterfaceWatch::fields(state::Archive& archive) {
+    ULC_STATE(archive, InterfaceWatch, 1, (due_, link_is_up_), (mtu_, refusals_, mac_));
+}
+
+void InterfaceWatch::resume(const InterfaceState* interface, std::uint64_t refused) noexcept {
+    refusals_.counted = refused;
+    if (interface == nullptr) return;
+    mtu_ = interface->mtu;
+    mac_ = interface->mac;
+}
+
 void Net::fields(state::Archive& archive) {
-    ULC_STATE(archive, Net, 3,
-              (transmitter, arrivals, filter, jobs, send_frames_all, receive_frames_all, link_due,
-               link_is_up, heard_else),
-              (port, bond, departures, groups, index, ether_type, send_frames, receive_frames,
-               frames_to_lend, burst, landing, counts, verdicts, mtu_usable, refusals, mac_seen));
-    counts.fields(archive, port);
-    if (archive.importing()) refusals.counted = counts.unsendable();
-    const InterfaceState* const under =
-        port.interface == nullptr ? nullptr : port.interface(port.context);
-    if (archive.importing() && under != nullptr) {  // the core before this one has told of these
-        mtu_usable = under->mtu;
-        mac_seen = under->mac;
-    }
-    bool wrapped = bond != nullptr;
+    ULC_STATE(archive, Net, 4,
+              (transmitter_, arrivals_, filter_, jobs_, frames_, watch_, heard_else_),
+              (port_, bond_, departures_, groups_, index_, ether_type_, burst_, landing_, counts_,
+               verdicts_));
+    counts_.fields(archive, port_);
+    if (archive.importing())
+        watch_.resume(port_.interface == nullptr ? nullptr : port_.interface(port_.context),
+                      counts_.unsendable());
+    bool wrapped = bond_ != nullptr;
     archive.values(wrapped);
     if (!wrapped) return;
     if (archive.importing()) {
-        if (!archive.require(port.set_addresses == nullptr, "a port of several links is wrapped"))
+        if (!archive.require(port_.set_addresses == nullptr, "a port of several links is wrapped"))
             return;
         wrap_port();
     }
-    archive.values(*bond);
-    port.info = bond->table().info;
+    archive.values(*bond_);
+    port_.info = bond_->table().info;
 }
 
 }  // namespace ulc::engine

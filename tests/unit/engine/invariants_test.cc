@@ -74,10 +74,10 @@ namespace ulc::engine {
 struct Breaker {
     static Core& core(Engine& engine) { return *engine.core_; }
 
-    static void ticket(Net& net) { ++net.transmitter.departures_.next; }
-    static void report_of_the_port(Net& net) { ++net.transmitter.reported_; }
-    static void record_without_id(Net& net) { jobs::Breaker::record_without_id(net.jobs); }
-    static void late_look(Net& net) { jobs::Breaker::late_look(net.jobs); }
+    static void ticket(Net& net) { ++net.transmitter().departures_.next; }
+    static void report_of_the_port(Net& net) { ++net.transmitter().reported_; }
+    static void record_without_id(Net& net) { jobs::Breaker::record_without_id(net.jobs()); }
+    static void late_look(Net& net) { jobs::Breaker::late_look(net.jobs()); }
 };
 
 namespace {
@@ -115,7 +115,7 @@ protected:
     void sees(void (*breaks)(Endpoint&), const char* condition) {
         EXPECT_DEATH(
             {
-                breaks(*Breaker::core(engine_).table.active()[0]);
+                breaks(*Breaker::core(engine_).table().active()[0]);
                 engine_.check_invariants();
             },
             condition);
@@ -123,7 +123,7 @@ protected:
     void sees(void (*breaks)(Net&), const char* condition) {
         EXPECT_DEATH(
             {
-                breaks(*Breaker::core(engine_).nets[0]);
+                breaks(*Breaker::core(engine_).nets()[0]);
                 engine_.check_invariants();
             },
             condition);
