@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Accounts of users for the things that all users share: endpoints, locked memory, groups, frames,
 // and the rate of jobs. Sans-IO; one object an engine. Jobs themselves are counted in their table
-// (forming.cc), by the same rule.
+// (job_table.cc), by the same rule.
 //
 // One rule for all that is held: with share s (percent), a user may take n more while
 //     (held by the user + n) · (100 − s) ≤ s · (free − n)

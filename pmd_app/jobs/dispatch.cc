@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Dispatch of JOB, NODE and LINK frames that came (jobs.h).
-#include "jobs/job_records.h"
 #include "jobs/jobs.h"
+#include "jobs/jobs_impl.h"
 
 namespace ulc::jobs {
 
 void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
-    if (frame.source == impl_->config.mac) {
+    if (frame.source == impl_->node.config().mac) {
         impl_->counters.add(Counter::drop_own_echo);
         wire::JobBodyView own;
         if (frame.type == wire::FrameType::kJob && wire::parse_job(frame.body, frame.length, own) &&
             !own.old) {
-            impl_->on_twin(own, now);
+            impl_->settle(impl_->claims.on_twin(own, now), now);
             decide_next_look();
         }
         return;
@@ -40,13 +40,13 @@ void Jobs::on_frame(const wire::FrameView& frame, Nanos now) {
             return;
         }
         if (view.old) {
-            impl_->refuse_old(view, frame.source, now);
-        } else if (impl_->authentic(view, frame.source)) {
+            impl_->settle(impl_->claims.refuse_old(view, frame.source, now), now);
+        } else if (impl_->table.is_authentic(view, frame.source)) {
             liveness_.heard(liveness_.find(frame.source), now);
             if (view.kind == wire::JobKind::kJoin)
                 addresses_.on_join(frame.source, view.join->incarnation, now);
             impl_->on_job_frame(view, frame.source, now);
-            impl_->settle(impl_->records_of(view), now);
+            impl_->settle(impl_->table.records_of(view), now);
         }
     }
     decide_next_look();

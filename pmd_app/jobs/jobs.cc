@@ -1,298 +1,115 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs: the interface, time, and leaving. jobs.h names the other parts.
+// Jobs: the interface, time, and which frame goes next. jobs_impl.h names the parts.
 #include "jobs/jobs.h"
 
 #include <algorithm>
 
-#include "jobs/job_records.h"
+#include "base/check.h"
+#include "jobs/jobs_impl.h"
 
 namespace ulc::jobs {
-namespace {
 
-/// Parts that have a seed each.
-enum : std::uint64_t { kJobs, kLinks, kLiveness, kAddresses, kPort };
-
-}  // namespace
-
-LocalRank* JobRecord::local(Rank rank) noexcept {
-    const auto at = std::find_if(locals.begin(), locals.end(),
-                                 [rank](const LocalRank& l) { return l.rank == rank; });
-    return at == locals.end() ? nullptr : &*at;
-}
-
-LocalRank* JobRecord::local_endpoint(Handle endpoint) noexcept {
-    const auto at = std::find_if(locals.begin(), locals.end(),
-                                 [endpoint](const LocalRank& l) { return l.endpoint == endpoint; });
-    return at == locals.end() ? nullptr : &*at;
-}
-
-bool JobRecord::heard_rank0(const Mac& mac) const noexcept {
-    return std::find(rank0_heard.begin(), rank0_heard.end(), mac) != rank0_heard.end();
-}
-
-void JobRecord::note_rank0(const Mac& mac) noexcept {
-    rank0 = mac;
-    rank0_ended = false;
-    if (heard_rank0(mac) || rank0_heard.push_back(mac)) return;
-    rank0_heard[rank0_next] = mac;
-    rank0_next = (rank0_next + 1) % kRank0Max;
-}
-
-bool JobRecord::may_reject(const Mac& mac) const noexcept {
-    if (!publisher) return heard_rank0(mac) || (assembly && assembly->publisher == mac);
-    const auto from = [&](const RemoteClaim& claim) { return claim.mac == mac; };
-    return std::any_of(publisher->claims.begin(), publisher->claims.end(), from);
-}
-
-Jobs::Impl::Impl(const JobsConfig& config_in, Counters& counters_in, Liveness& liveness_in,
-                 const NodeAddresses& addresses_in, Links& links_in)
-    : config(config_in),
-      attributes{config_in.mtu, 1},
-      counters(counters_in),
+Jobs::Impl::Impl(const JobsConfig& config, Counters& counters_in, Liveness& liveness_in,
+                 const NodeAddresses& addresses, Links& links_in)
+    : counters(counters_in),
       liveness(liveness_in),
-      addresses(addresses_in),
       links(links_in),
-      tokens(config_in.seed.of(kJobs)),
-      index(config_in.seed.number(kJobs)),
-      last_roster(static_cast<std::uint32_t>(tokens.next())) {
-    ULC_CHECK(config.incarnation != 0 && config.jobs_max > 0 && config.mtu >= wire::kMtuMin);
-    config.ranks_max = std::min<std::uint16_t>(config.ranks_max, kNoRank - 1);
-    records.reserve(config.jobs_max);
-}
-
-JobRecord* Jobs::Impl::find(JobId id) noexcept {
-    const auto at =
-        std::find_if(records.begin(), records.end(), [id](const auto& r) { return r->id == id; });
-    return at == records.end() ? nullptr : at->get();
-}
-
-bool same_key(const JobRecord& record, const wire::JobBodyView& view) {
-    if (record.by_hand != view.by_hand || record.name != view.name) return false;
-    return record.by_hand || record.nonce == view.nonce;
-}
-
-const wire::JobKey* Jobs::Impl::key_of(const wire::Nonce& id) const noexcept {
-    for (const JobRecord* record : index.find(false, {}, id)) {
-        if (!record->by_hand && record->nonce == id) return &record->key;
-    }
-    return index.key_of_ended(id, ended_jobs);
-}
-
-bool Jobs::Impl::authentic(const wire::JobBodyView& view, const Mac& source) {
-    if (view.by_hand) return true;
-    const wire::JobKey* key = key_of(view.nonce);
-    if (key == nullptr) return false;  // of a job of others
-    if (wire::same_tag(wire::job_tag(*key, source, view.tagged), *view.tag)) return true;
-    counters.add(Counter::drop_tag);
-    return false;
-}
-
-void Jobs::Impl::remember_key(const JobRecord& record) {
-    if (record.by_hand) return;
-    const auto place = static_cast<std::uint32_t>(ended_next);
-    if (ended_jobs.size() < kEndedJobsMax) {
-        ended_jobs.emplace_back();
-    } else {
-        index.remove_ended(ended_jobs[ended_next].id, place);
-    }
-    ended_jobs[ended_next] = EndedJob{record.nonce, record.key};
-    index.add_ended(record.nonce, place);
-    ended_next = (ended_next + 1) % kEndedJobsMax;
-}
-
-Nanos Jobs::Impl::jitter(const JobRecord& record) noexcept {
-    return static_cast<Nanos>(
-        tokens.below(static_cast<std::uint64_t>(record.size * config.answer_slot)));
-}
+      node(config),
+      rejects(node),
+      table(node, rejects, liveness, counters),
+      ranks(node, table, liveness, counters),
+      publisher(node, table, ranks, rejects, addresses),
+      receiver(node, table, ranks, rejects, addresses, liveness, counters),
+      claims(node, table, ranks, rejects, publisher, liveness, counters),
+      verdicts(table, ranks, liveness, links, counters) {}
 
 void Jobs::Impl::changed() noexcept {
     tx_hint = true;
     recompute_timer();
 }
 
-void Jobs::Impl::consider_times(const JobRecord& record) noexcept {
-    const auto consider = [this](Nanos at) { timer = std::min(timer, at); };
-    if (record.phase == JobPhase::kForming) {
-        if (!record.locals.empty()) consider(record.join_at);
-        for (const LocalRank& local : record.locals)
-            consider(local.deadline);
-    }
-    if (record.phase == JobPhase::kFailed) consider(record.failed_at + config.failed_life);
-    if (record.assembly && !record.assembly->ack_due) consider(record.assembly->ack_at);
-    if (record.publisher && record.publisher->due_count == 0) consider(record.publisher->round_at);
-    for (const Bye& bye : record.byes)
-        consider(bye.at);
-}
-
 void Jobs::Impl::recompute_timer() noexcept {
-    timer = kNever;
-    for (const auto& record : records)
-        consider_times(*record);
-    visited += records.size();
-    gone_hint = with_gone() != nullptr;
+    timer = table.next_time();
+    gone_hint = table.with_unreported() != nullptr;
 }
 
-/// The timer may be early then, for what is not due any more.
 void Jobs::Impl::settle(std::span<JobRecord* const> touched, Nanos now) {
     bool over = false;
     for (const JobRecord* record : touched) {
-        consider_times(*record);
-        over = over || finished(*record, now);
+        timer = std::min(timer, record->next_time(node.config().failed_life));
+        over = over || table.is_finished(*record, now);
         gone_hint = gone_hint || record->has_unreported();
         tx_hint = true;
     }
     if (!over) return;
-    forget_finished(now);
+    table.forget_finished(now);
     changed();
 }
 
-bool Jobs::Impl::answers(const JobRecord& record) const {
-    const bool rejecting = std::ranges::any_of(
-        rejects, [&](const PendingReject& reject) { return reject.job == record.id; });
-    if (rejecting) return true;
-    if (record.phase == JobPhase::kFailed) return false;
-    if (record.assembly && (record.assembly->ack_due || record.assembly->ack_at != kNever))
-        return true;
-    return record.publisher && record.publisher->waiting > 0;
-}
-
-bool Jobs::Impl::only_repeats_byes(const JobRecord& record) const {
-    return record.phase == JobPhase::kEnding && !answers(record) &&
-           std::ranges::all_of(record.byes,
-                               [this](const Bye& bye) { return bye.left < config.byes; });
-}
-
-/// Stops watching the nodes of the job; the caller removes its record.
-void Jobs::Impl::forget(const JobRecord& record) {
-    remember_key(record);
-    if (record.assembly && record.assembly->watched) liveness.unwatch(record.assembly->publisher);
-    for (std::size_t rank = 0; rank < record.roster.size(); ++rank) {
-        const Mac& mac = record.roster[rank].mac;
-        if (!record.gone[rank] && mac != config.mac) liveness.unwatch(mac);
-    }
-}
-
-/// Nothing waits for the record any more.
-bool Jobs::Impl::finished(const JobRecord& record, Nanos now) const {
-    if (!record.byes.empty() || !record.locals.empty() || answers(record)) return false;
-    return record.phase != JobPhase::kFailed || now >= record.failed_at + config.failed_life;
-}
-
-void Jobs::Impl::forget_finished(Nanos now) {
-    const auto over = [&](const auto& record) { return finished(*record, now); };
-    for (const auto& record : records)
-        if (over(record)) forget(*record);
-    visited += records.size();
-    remove_records(over);
-}
-
-void Jobs::Impl::remove_local(JobRecord& record, std::size_t at) {
-    index.release(record.locals[at].endpoint, record);
-    record.locals.erase(record.locals.begin() + static_cast<std::ptrdiff_t>(at));
-}
-
 void Jobs::Impl::on_timer(Nanos now) {
-    for (const auto& record : records) {
-        if (record->phase == JobPhase::kForming) {
-            check_deadlines(*record, now);
-            if (record->join_at <= now && !record->locals.empty()) make_join_due(*record, now);
-        }
-        if (record->assembly && record->assembly->ack_at <= now) {
-            Assembly& assembly = *record->assembly;
-            const bool waits = assembly.complete && record->phase == JobPhase::kForming &&
-                               waits_for_proofs(assembly.bonded, assembly.proofs_until, now);
-            assembly.ack_at = waits ? now + kProofStep : kNever;
-            assembly.ack_due = !waits;
-        }
-        if (record->publisher && record->publisher->round_at <= now) publish_round(*record, now);
+    for (const auto& record : table.all()) {
+        claims.on_timer(*record, now);
+        receiver.on_timer(*record, now);
+        publisher.on_timer(*record, now);
     }
-    forget_finished(now);
+    table.forget_finished(now);
     changed();
 }
 
 void Jobs::Impl::on_job_frame(const wire::JobBodyView& view, const Mac& source, Nanos now) {
     switch (view.kind) {
         case wire::JobKind::kJoin:
-            if (view.introduces) {
-                on_introduction(view, source, now);
-            } else {
-                on_join(view, source, now);
-            }
+            claims.on_join(view, source, now);
             break;
         case wire::JobKind::kRoster:
-            on_roster(view, source, now);
+            receiver.on_roster(view, source, now);
             break;
         case wire::JobKind::kRosterAck:
-            on_roster_ack(view, source, now);
+            publisher.on_roster_ack(view, source, now);
             break;
         case wire::JobKind::kReject:
-            on_reject(view, source, now);
+            claims.on_reject(view, source, now);
             break;
         case wire::JobKind::kBye:
-            on_bye(view, source, now);
+            ranks.on_bye(view, source);
             break;
         case wire::JobKind::kCommit:
-            on_commit(view, source, now);
+            if (receiver.on_commit(view, source, now)) tx_hint = true;
             break;
     }
 }
 
-void Jobs::Impl::on_bye(const wire::JobBodyView& view, const Mac& source, Nanos now) {
-    const Rank rank = view.bye->rank;
-    const Handle handle = view.bye->handle;
-    const auto kind = view.bye->reason == wire::LeaveReason::kLeft ? JobEventKind::kPeerLeft
-                                                                   : JobEventKind::kPeerDied;
-    for (JobRecord* record : records_of(view)) {
-        if (!same_key(*record, view) || rank >= record->size) continue;
-        if (record->phase == JobPhase::kFormed || record->phase == JobPhase::kEnding) {
-            const urtp::Peer& peer = record->roster[rank];
-            if (peer.mac == source && peer.handle == handle) peer_gone(*record, rank, kind, now);
-        } else if (record->phase == JobPhase::kForming) {
-            drop_claims(*record, source, handle);
-            const Assembly* assembly = record->assembly.get();
-            const bool held = assembly != nullptr && assembly->publisher == source &&
-                              !assembly->peers.empty() && assembly->peers[0].handle == handle;
-            if (held && rank == 0)
-                publisher_gone(*record,
-                               kind == JobEventKind::kPeerLeft ? Err::kPeerLeft : Err::kPeerDied);
-        }
+std::size_t Jobs::Impl::next_tx(std::byte* frame, Nanos now) {
+    Mac to = kBroadcastMac;
+    wire::FrameType type = wire::FrameType::kJob;
+    std::byte* body = frame + wire::kHeadOctets;
+    const bool looks = tx_hint || !rejects.empty();  // else no record has anything
+    const auto all = looks ? table.all() : std::span<const std::unique_ptr<JobRecord>>{};
+    std::size_t octets = rejects.put(body, to, table);
+    if (octets == 0) octets = receiver.put_commit_answer(body, to);
+    for (auto at = all.begin(); octets == 0 && at != all.end(); ++at)
+        octets = receiver.put_ack(**at, body, to);
+    wire::NodeBody question;
+    if (octets == 0 && liveness.next_tx(to, question, now)) {
+        type = wire::FrameType::kNode;
+        if (question.kind == wire::NodeKind::kPing) verdicts.choose_question(to, question);
+        octets = wire::put_node(body, question);
     }
-}
-
-/// Once per rank. A rank of this engine has no node to unwatch.
-void Jobs::Impl::peer_gone(JobRecord& record, Rank rank, JobEventKind kind, Nanos now) {
-    if (record.gone[rank]) return;
-    record.gone[rank] = true;
-    record.gone_events.emplace_back(rank, kind);
-    const Mac mac = record.roster[rank].mac;
-    if (mac == config.mac) return;
-    liveness.unwatch(mac);
-    if (!record.publisher || record.publisher->stage != PublisherStage::kCommit) return;
-    for (std::size_t other = 0; other < record.roster.size(); ++other) {
-        if (record.roster[other].mac == mac && !record.gone[other]) return;
+    if (octets == 0) {
+        octets = links.next_tx(body, to);
+        if (octets > 0) type = wire::FrameType::kLink;
     }
-    acknowledged(record, mac, now);  // no rank is left there that needs the roster
-}
-
-void Jobs::Impl::leave(JobRecord& record, Handle endpoint, wire::LeaveReason reason, Nanos now) {
-    const LocalRank* local = record.local_endpoint(endpoint);
-    if (local == nullptr) return;
-    const Rank rank = local->rank;
-    remove_local(record, static_cast<std::size_t>(local - record.locals.data()));
-    std::erase_if(events, [endpoint](const JobEvent& e) { return e.endpoint == endpoint; });
-    liveness.ended(endpoint, reason);
-    if (record.size > 1) {
-        record.byes.push_back(Bye{rank, endpoint, reason, config.byes, now, config.bye_wait});
+    for (auto at = all.begin(); octets == 0 && at != all.end(); ++at) {
+        octets = claims.put_join(**at, body, to, now);
+        if (octets == 0) octets = publisher.put_part(**at, body, to, now);
+        if (octets == 0) octets = ranks.put_bye(**at, body, now);
     }
-    if (record.phase == JobPhase::kFormed) {
-        peer_gone(
-            record, rank,
-            reason == wire::LeaveReason::kLeft ? JobEventKind::kPeerLeft : JobEventKind::kPeerDied,
-            now);
-        if (record.locals.empty()) record.phase = JobPhase::kEnding;
-    } else if (rank == 0) {
-        stop_publishing(record);
+    if (octets == 0) {
+        tx_hint = false;
+        if (looks) table.forget_finished(now);
     }
+    if (looks) recompute_timer();
+    return octets == 0 ? 0 : node.complete(frame, to, type, octets);
 }
 
 // ------------------------------------------------------------------------------ the interface
@@ -303,7 +120,7 @@ LinksConfig links_config(const JobsConfig& config) {
     LinksConfig links = config.links;
     links.mac = config.mac;
     links.incarnation = config.incarnation;
-    links.seed = config.seed.of(kLinks);
+    links.seed = config.seed.of(kLinksSeed);
     links.attributes.mtu = config.mtu;
     return links;
 }
@@ -311,9 +128,10 @@ LinksConfig links_config(const JobsConfig& config) {
 }  // namespace
 
 Jobs::Jobs(const JobsConfig& config, Counters& counters)
-    : liveness_(config.liveness, config.mac, config.incarnation, config.seed.of(kLiveness),
+    : liveness_(config.liveness, config.mac, config.incarnation, config.seed.of(kLivenessSeed),
                 counters),
-      addresses_(config.mac, config.incarnation, config.seed.of(kAddresses), liveness_, counters),
+      addresses_(config.mac, config.incarnation, config.seed.of(kAddressesSeed), liveness_,
+                 counters),
       links_(links_config(config), liveness_, counters),
       impl_(std::make_unique<Impl>(config, counters, liveness_, addresses_, links_)) {}
 
@@ -321,40 +139,39 @@ Jobs::~Jobs() = default;
 
 void Jobs::set_links(std::span<const NodeAddress> links, Nanos now) {
     addresses_.set_own(links, now);
-    impl_->attributes.links = static_cast<std::uint8_t>(links.size());
-    links_.set_attributes(impl_->attributes);
+    impl_->node.set_links(links.size());
+    links_.set_attributes(impl_->node.attributes());
     decide_next_look();
 }
 
 void Jobs::set_mtu(std::uint16_t mtu) {
-    ULC_CHECK(mtu >= wire::kMtuMin && mtu <= impl_->config.mtu);
-    impl_->attributes.mtu = mtu;
-    links_.set_attributes(impl_->attributes);
+    impl_->node.set_mtu(mtu);
+    links_.set_attributes(impl_->node.attributes());
 }
 
 bool Jobs::forming(const JoinRequest& request) const {
     JobRecord* record = nullptr;
-    return impl_->admit(request, record) == Err::kOk && record != nullptr;
+    return impl_->claims.admit(request, record) == Err::kOk && record != nullptr;
 }
 
 Result<JobId> Jobs::join(const JoinRequest& request, Nanos now) {
-    Result<JobId> id = impl_->join(request, now);
+    Result<JobId> id = impl_->claims.join(request, now);
     impl_->changed();
     decide_next_look();
     return id;
 }
 
 void Jobs::leave(JobId job, Handle endpoint, wire::LeaveReason reason, Nanos now) {
-    JobRecord* record = impl_->find(job);
+    JobRecord* record = impl_->table.find(job);
     if (record == nullptr) return;
-    impl_->leave(*record, endpoint, reason, now);
-    impl_->forget_finished(now);
+    impl_->ranks.leave(*record, endpoint, reason, now);
+    impl_->table.forget_finished(now);
     impl_->changed();
     decide_next_look();
 }
 
 bool Jobs::job(JobId job, JobView& out) const noexcept {
-    const JobRecord* record = impl_->find(job);
+    const JobRecord* record = impl_->table.find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed) return false;
     out = JobView{record->name,      record->nonce,     record->roster,  record->world,
                   record->first_seq, record->version,   record->profile, record->medium,
@@ -363,33 +180,33 @@ bool Jobs::job(JobId job, JobView& out) const noexcept {
 }
 
 bool Jobs::is_silent(JobId job, NodeIndex node, Nanos now) const noexcept {
-    const JobRecord* record = impl_->find(job);
+    const JobRecord* record = impl_->table.find(job);
     return liveness_.is_silent(node, record == nullptr ? 0 : record->patience, now);
 }
 
 Nanos Jobs::own_absence(JobId job, Nanos now) const noexcept {
-    const JobRecord* record = impl_->find(job);
+    const JobRecord* record = impl_->table.find(job);
     return record == nullptr ? 0 : liveness_.own_absence(record->patience, now);
 }
 
-void Jobs::peer_died(JobId job, Rank rank, Nanos now) {
-    JobRecord* record = impl_->find(job);
+void Jobs::peer_died(JobId job, Rank rank, Nanos) {
+    JobRecord* record = impl_->table.find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed || rank >= record->size) return;
-    impl_->node_died(*record, Mac{record->roster[rank].mac}, rank, now);
+    impl_->ranks.node_died(*record, Mac{record->roster[rank].mac}, rank);
     impl_->changed();
     decide_next_look();
 }
 
 void Jobs::exclude(JobId job, Rank rank, Nanos now) {
-    JobRecord* record = impl_->find(job);
+    JobRecord* record = impl_->table.find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed || rank >= record->size) return;
-    impl_->exclude(*record, rank, now);
+    impl_->ranks.exclude(*record, rank, now);
     impl_->changed();
     decide_next_look();
 }
 
 void Jobs::held_for_gone(JobId job, Rank rank, Nanos now) {
-    const JobRecord* record = impl_->find(job);
+    const JobRecord* record = impl_->table.find(job);
     if (record == nullptr || record->phase != JobPhase::kFormed || rank >= record->size) return;
     if (!record->gone[rank]) return;
     liveness_.held_for_dead(record->roster[rank].mac, record->roster[rank].handle,
@@ -398,11 +215,12 @@ void Jobs::held_for_gone(JobId job, Rank rank, Nanos now) {
 }
 
 std::size_t Jobs::next_tx(std::byte* frame, std::size_t capacity, Nanos now) {
-    if (!has_tx() || capacity < sizeof(wire::EthernetHeader) + impl_->config.mtu) return 0;
+    if (!has_tx() || capacity < sizeof(wire::EthernetHeader) + impl_->node.config().mtu) return 0;
     // Addresses go first, so that a node knows from whom the next frames are.
     Mac to;
     std::size_t octets = addresses_.next_tx(to, frame + wire::kHeadOctets, now);
-    octets = octets != 0 ? impl_->complete_node(frame, to, octets) : impl_->next_tx(frame, now);
+    octets = octets != 0 ? impl_->node.complete(frame, to, wire::FrameType::kNode, octets)
+                         : impl_->next_tx(frame, now);
     decide_next_look();
     return octets;
 }
@@ -411,25 +229,17 @@ bool Jobs::has_tx() const noexcept {
     return impl_->tx_hint || liveness_.has_tx() || links_.has_tx() || addresses_.has_tx();
 }
 
-/// A record with a gone rank that its local members have not heard of; nullptr: none.
-JobRecord* Jobs::Impl::with_gone() const noexcept {
-    for (const auto& record : records)
-        if (record->has_unreported()) return record.get();
-    return nullptr;
-}
-
 bool Jobs::poll_event(JobEvent& out) {
-    if (!impl_->events.empty()) {
-        out = impl_->events.front();
-        impl_->events.pop_front();
-    } else if (JobRecord* record = impl_->with_gone()) {
+    if (impl_->ranks.has_event()) {
+        out = impl_->ranks.take_event();
+    } else if (JobRecord* record = impl_->table.with_unreported()) {
         const auto& [rank, kind] = record->gone_events[record->gone_reported++];
         out = JobEvent{};
         out.kind = kind;
         out.job = record->id;
         out.rank = rank;
         out.error = kind == JobEventKind::kPeerLeft ? Err::kPeerLeft : Err::kPeerDied;
-        impl_->gone_hint = impl_->with_gone() != nullptr;
+        impl_->gone_hint = impl_->table.with_unreported() != nullptr;
     } else {
         return false;
     }
@@ -438,7 +248,7 @@ bool Jobs::poll_event(JobEvent& out) {
 }
 
 void Jobs::decide_next_look() noexcept {
-    const bool at_once = has_tx() || !impl_->events.empty() || links_.has_event() ||
+    const bool at_once = has_tx() || impl_->ranks.has_event() || links_.has_event() ||
                          addresses_.has_change() || impl_->gone_hint;
     next_look_ = at_once ? 0 : next_timer();
 }
@@ -460,17 +270,14 @@ void Jobs::on_timer(Nanos now) {
 }
 
 std::uint64_t Jobs::steps() const noexcept {
-    return impl_->index.steps() + impl_->visited + links_.steps();
+    return impl_->table.steps() + impl_->verdicts.steps() + links_.steps();
 }
 
-seal::Seed Jobs::secret() const noexcept { return impl_->config.seed.of(kPort); }
+seal::Seed Jobs::secret() const noexcept { return impl_->node.config().seed.of(kPortSeed); }
 
 bool Jobs::drained() const noexcept {
-    const auto& records = impl_->records;
     return !liveness_.has_tx() && links_.drained() && impl_->rejects.empty() &&
-           std::none_of(records.begin(), records.end(), [](const auto& record) {
-               return !record->byes.empty() || record->phase == JobPhase::kEnding;
-           });
+           impl_->table.is_drained();
 }
 
 }  // namespace ulc::jobs

@@ -11,9 +11,7 @@
 // The engine of rank 0 is the job's *publisher*: it collects claims (JOIN), decides conflicts,
 // sends the roster until every engine holds it, then COMMIT: no rank forms before all can. There is
 // no other arbiter. Several local endpoints may be ranks of one job; their claims meet here without
-// the wire. Parts: jobs.cc (interface, leaving), dispatch.cc (frames that came),
-// forming.cc (claims and conflicts), roster.cc (publishing and assembling), verdicts.cc (what a
-// node's answers mean for ranks), liveness.cc (nodes).
+// the wire. jobs_impl.h names the parts; dispatch.cc takes frames that came.
 //
 // Limits: JobsConfig says jobs_max, ranks_max, nodes_max; queues of answers are kAnswersMax long
 // and drop the newest, because an asker asks again. Memory of a job: about 120 octets a rank

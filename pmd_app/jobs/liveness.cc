@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace ulc::jobs {
 namespace {
 
@@ -15,8 +17,6 @@ constexpr std::uint64_t kTokensBack = 64;
 /// Generation of the node that is watched before the first one. The 16 bits wrap soon after the
 /// start, so that each run of an engine crosses the wrap.
 constexpr std::uint32_t kFirstGeneration = 0xfff8;
-/// Local ends remembered for GONE.
-constexpr std::size_t kEndedMax = 1024;
 constexpr std::uint8_t kPingsCountMax = 255;
 /// The patience with a node, in absences of it.
 constexpr Nanos kPatience = 4;
@@ -57,8 +57,7 @@ Liveness::Liveness(const LivenessConfig& config, const Mac& own, std::uint32_t i
       counters_(counters),
       tokens_(seed),
       generation_(kFirstGeneration),
-      ended_(kEndedMax),
-      ended_at_(seed.number(1)) {
+      ended_(seed.number(1)) {
     config_.nodes_max = std::min(config_.nodes_max, kNodesMax);
 }
 
@@ -165,29 +164,7 @@ void Liveness::doubt(const Mac& mac, Handle ours, Handle theirs, Nanos now) {
 }
 
 void Liveness::ended(Handle handle, wire::LeaveReason reason) noexcept {
-    Ended& ended = ended_[ended_next_];
-    if (ended_at_.find(ended.handle) == ended_next_) ended_at_.erase(ended.handle);
-    ended_at_.erase(handle);
-    ended = Ended{handle, reason};
-    ended_at_.insert(handle, static_cast<std::uint32_t>(ended_next_));
-    ended_next_ = (ended_next_ + 1) % ended_.size();
-}
-
-/// Fills the table of ends from their ring.
-void Liveness::index_ends() {
-    ended_at_.clear();
-    for (std::size_t n = 0; n < ended_.size(); ++n) {
-        const Handle handle = ended_[n].handle;
-        if (handle == 0) continue;
-        ended_at_.erase(handle);
-        ended_at_.insert(handle, static_cast<std::uint32_t>(n));
-    }
-}
-
-/// Not among the latest local ends: of an engine that ran here before, so it died.
-wire::LeaveReason Liveness::reason_of_end(Handle handle) const noexcept {
-    const std::uint32_t at = ended_at_.find(handle);
-    return at == KeyedIndex::kNone ? wire::LeaveReason::kDied : ended_[at].reason;
+    ended_.add(handle, reason);
 }
 
 // ------------------------------------------------------------------------------ answers and hints
@@ -220,7 +197,7 @@ void Liveness::answer(const Mac& to, const wire::NodeBody& body) noexcept {
 void Liveness::unknown_handle(const Mac& source, Handle handle, Nanos now) noexcept {
     if (handle == 0 || is_group(handle) || !may_hint(source, now)) return;
     wire::NodeBody body = make_body(wire::NodeKind::kGone, incarnation_, wire::kNoToken);
-    body.reason = reason_of_end(handle);
+    body.reason = ended_.reason_of(handle);
     body.ours = handle;
     answer(source, body);
 }
@@ -240,7 +217,7 @@ void Liveness::answer_pong(const NodeVerdict& asked) noexcept {
 
 void Liveness::answer_gone(const NodeVerdict& asked) noexcept {
     wire::NodeBody body = make_body(wire::NodeKind::kGone, incarnation_, asked.token);
-    body.reason = reason_of_end(asked.ours);
+    body.reason = ended_.reason_of(asked.ours);
     body.ours = asked.ours;
     answer(asked.mac, body);
 }
@@ -349,7 +326,7 @@ void Liveness::note_answer(Node& node, Nanos now) noexcept {
 Nanos Liveness::silence_of(const Node& node, Nanos now) const noexcept {
     const bool deaf = node.asked >= std::max(config_.deaf_pings, config_.pings_min);
     const bool mute = node.last_ping > node.last_heard && node.pings >= config_.pings_min;
-    return std::max(deaf ? now - node.asked_since : 0, mute ? unheard(node, now) : 0);
+    return std::max(deaf ? now - node.asked_since : 0, mute ? node.unheard(now) : 0);
 }
 
 /// Excuses the node for the time for which this engine was away itself.
@@ -424,6 +401,14 @@ bool Liveness::next_dead(NodeVerdict& verdict) noexcept {
         return true;
     }
     return false;
+}
+
+void Liveness::check_invariants() const {
+    ULC_CHECK(by_mac_.size() <= config_.nodes_max);
+    ULC_CHECK(std::ranges::all_of(by_mac_, [this](std::uint32_t slot) {
+        return (nodes_[slot].index & kNodeSlotMask) == slot && nodes_[slot].ranks > 0;
+    }));
+    ended_.check_invariants();
 }
 
 }  // namespace ulc::jobs

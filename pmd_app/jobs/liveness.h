@@ -33,8 +33,8 @@
 
 #include "base/bounded.h"
 #include "base/counters.h"
-#include "base/tables/keyed_index.h"
 #include "base/units.h"
+#include "jobs/nodes/ended_endpoints.h"
 #include "seal/tokens.h"
 #include "wire/ids.h"
 #include "wire/job.h"
@@ -134,7 +134,7 @@ public:
         const std::size_t slot = node & kNodeSlotMask;
         if (slot >= nodes_.size() || nodes_[slot].index != node) return true;
         // A sweep that is late shows that this engine was away, which no sweep has noted yet.
-        const Nanos silence = unheard(nodes_[slot], std::min(now, sweep_at_));
+        const Nanos silence = nodes_[slot].unheard(std::min(now, sweep_at_));
         return silence >= patience && silence >= patience_with(nodes_[slot], now);
     }
     /// A frame from there named that incarnation. If it is not the watched one, ask now: the frame
@@ -176,7 +176,8 @@ public:
     [[nodiscard]] bool next_dead(NodeVerdict& verdict) noexcept;
 
     /// Returns how many places of the table of ended endpoints were looked at, for tests.
-    [[nodiscard]] std::uint64_t steps() const noexcept { return ended_at_.steps(); }
+    [[nodiscard]] std::uint64_t steps() const noexcept { return ended_.steps(); }
+    void check_invariants() const;
     void fields(state::Archive& archive);
 
 private:
@@ -201,11 +202,11 @@ private:
         std::uint64_t number = 0;  ///< number of the newest ping
         Handle ours = 0;           ///< the next ping's questions
         Handle theirs = 0;
-        void fields(state::Archive& archive);
-    };
-    struct Ended {
-        Handle handle = 0;
-        wire::LeaveReason reason{};
+
+        /// Returns for how long the node was not heard while this engine ran.
+        [[nodiscard]] Nanos unheard(Nanos now) const noexcept {
+            return now - last_heard - (last_heard >= excused_at ? 0 : excused);
+        }
         void fields(state::Archive& archive);
     };
     struct Answer {
@@ -223,17 +224,11 @@ private:
     [[nodiscard]] Nanos absence_of(const Node& node, Nanos now) const noexcept;
     [[nodiscard]] Nanos patience_with(const Node& node, Nanos now) const noexcept;
     [[nodiscard]] Nanos silence_of(const Node& node, Nanos now) const noexcept;
-    /// Returns for how long the node was not heard while this engine ran.
-    [[nodiscard]] static Nanos unheard(const Node& node, Nanos now) noexcept {
-        return now - node.last_heard - (node.last_heard >= node.excused_at ? 0 : node.excused);
-    }
     void excuse(Node& node, Nanos away, Nanos now) const noexcept;
     void note_answer(Node& node, Nanos now) noexcept;
     void note_own_absence(Nanos away, Nanos now) noexcept;
     /// True: an answer to one of the latest pings to that node.
     [[nodiscard]] bool fresh(const wire::NodeView& view, const Mac& source) const noexcept;
-    [[nodiscard]] wire::LeaveReason reason_of_end(Handle handle) const noexcept;
-    void index_ends();
     /// Queues an answer, or a hint, that its rate allows.
     void answer(const Mac& to, const wire::NodeBody& body) noexcept;
     [[nodiscard]] bool may_hint(const Mac& to, Nanos now) noexcept;
@@ -254,9 +249,7 @@ private:
     FixedVector<Answer, kAnswersMax> strangers_;  ///< to others
     RateLimit strangers_limit_;
     RateLimit hints_limit_;
-    std::vector<Ended> ended_;  ///< ring of the latest local ends
-    std::size_t ended_next_ = 0;
-    KeyedIndex ended_at_;  ///< places in that ring, by handle
+    EndedEndpoints ended_;  ///< the latest of this engine
     Nanos sweep_at_ = kNever;
     std::uint8_t announcements_ = 0;  ///< sweeps left that say that this engine returned
     Nanos own_absence_ = 0;           ///< the longest of this engine in forget_wait, ended at …

@@ -15,8 +15,8 @@
 // it replies, unless a job knows the node (N-56).
 //
 // Invariant: no address that counts is of two nodes. Work for a frame does not grow with the number
-// of nodes. Sans-IO, engine thread only. Parts: node_addresses.cc (own addresses, the table),
-// node_proofs.cc (questions and replies).
+// of nodes. Sans-IO, engine thread only. Parts: nodes/own_links.h (own links),
+// nodes/node_addresses.cc (the table), nodes/node_proofs.cc (questions and replies).
 #pragma once
 
 #include <algorithm>
@@ -31,6 +31,7 @@
 #include "base/tables/keyed_index.h"
 #include "base/units.h"
 #include "jobs/liveness.h"
+#include "jobs/nodes/own_links.h"
 #include "seal/tokens.h"
 #include "wire/job.h"
 #include "wire/node_address.h"
@@ -40,8 +41,6 @@ class Archive;
 }  // namespace ulc::state
 
 namespace ulc::jobs {
-
-using AddressList = FixedVector<NodeAddress, kNodeLinksMax>;
 
 /// The addresses of a node have changed. One address: it has a single link.
 struct AddressChange {
@@ -55,8 +54,7 @@ struct AddressChange {
 class NodeAddresses {
 public:
     static constexpr std::size_t kNodesMax = 8192;  ///< with several links, or asked whether
-    static constexpr Nanos kRepeat = kSecond;
-    static constexpr Nanos kGreetGap = 10 * kMillisecond;
+    static constexpr Nanos kRepeat = OwnLinks::kRepeat;
     /// A node that gave no reply for this long is forgotten, unless a job has a rank there.
     static constexpr Nanos kForget = 10 * kSecond;
     static constexpr Nanos kProve = 4 * kSecond;  ///< between two proofs of a list
@@ -80,7 +78,7 @@ public:
 
     /// Takes this node's links, the first with the node's address; announces them if they changed.
     /// A node with one link that never had more announces nothing.
-    void set_own(std::span<const NodeAddress> links, Nanos now);
+    void set_own(std::span<const NodeAddress> links, Nanos now) { own_.set(links, now); }
     /// Another node begins a job here: it may not know this node's addresses. If it is known with
     /// another incarnation, it is asked.
     void on_join(const Mac& node, std::uint32_t incarnation, Nanos now);
@@ -93,17 +91,17 @@ public:
     /// 0: it has one link, as far as is known.
     [[nodiscard]] std::uint32_t slowest_link(const Mac& node) const noexcept;
 
-    /// Returns whether the node has confirmed its list and no question to it is open.
-    [[nodiscard]] bool is_settled(const Mac& node) const noexcept;
+    /// Returns whether each of the nodes has confirmed its list, and no question to it is open.
+    [[nodiscard]] bool are_settled(std::span<const Mac> nodes) const noexcept;
 
     /// Returns the octets of the NODE body that is due, written to body, and its destination; 0:
     /// none is.
     [[nodiscard]] std::size_t next_tx(Mac& to, std::byte* body, Nanos now);
     [[nodiscard]] bool has_tx() const noexcept {
-        return due_ || !probes_.empty() || !replies_.empty();
+        return own_.is_due() || !probes_.empty() || !replies_.empty();
     }
     [[nodiscard]] Nanos next_timer() const noexcept {
-        return std::min({repeat_at_, sweep_at_, ask_at_});
+        return std::min({own_.next_timer(), sweep_at_, ask_at_});
     }
     void on_timer(Nanos now);
     /// Call until false.
@@ -113,6 +111,7 @@ public:
     [[nodiscard]] std::uint64_t steps() const noexcept {
         return by_node_.steps() + by_address_.steps() + by_place_.steps();
     }
+    void check_invariants() const;
     void fields(state::Archive& archive);
 
 private:
@@ -147,6 +146,15 @@ private:
         AddressList claimed;  ///< as announced, until something is confirmed
         AddressList given;    ///< last change; empty: none
         FixedVector<Question, 3 * kNodeLinksMax> questions;
+
+        /// Returns the question of this round with that token; nullptr: none.
+        [[nodiscard]] Question* asked_with(std::uint64_t token) noexcept;
+        /// Returns whether an address other than the first one replied in this round.
+        [[nodiscard]] bool is_answered() const noexcept;
+        /// Returns a confirmed address; nullptr: it is none.
+        [[nodiscard]] Address* address_of(const Mac& mac) noexcept;
+        /// Returns the confirmed place in a mesh; 0: none.
+        [[nodiscard]] std::uint64_t place_in_mesh() const noexcept;
         void fields(state::Archive& archive);
     };
     struct Probe {
@@ -156,7 +164,6 @@ private:
     };
 
     // node_addresses.cc
-    void greet(Nanos now) noexcept;
     [[nodiscard]] Known* find(const Mac& node) noexcept;
     [[nodiscard]] Known* add(const Mac& node);
     void release(Known& known);
@@ -164,13 +171,10 @@ private:
     void withdraw(const Known& known);
     void give(Known& known);
     void sweep(Nanos now);
-    [[nodiscard]] bool is_meshed() const noexcept;
-    [[nodiscard]] bool is_own(const Mac& mac) const noexcept;
     [[nodiscard]] bool is_free(const Mac& mac, const Known& known) const noexcept;
     [[nodiscard]] bool is_possible(const wire::NodeView& view, const Mac& source) noexcept;
     [[nodiscard]] bool may_claim(const wire::NodeView& view, const Known& known) const noexcept;
     [[nodiscard]] std::uint32_t slot_of(const Known& known) const noexcept;
-    [[nodiscard]] static std::uint64_t place_of(const Known& known) noexcept;
     [[nodiscard]] bool is_whole() const;
     void index_all();
 
@@ -187,22 +191,14 @@ private:
     void settle(Known& known) noexcept;
     void on_stranger(const wire::NodeView& view, const Mac& source, Nanos now);
     void claim(Known& known, const wire::NodeView& view, Nanos now);
-    [[nodiscard]] Question* answered(Known& known, std::uint64_t token) noexcept;
-    [[nodiscard]] bool is_answered(const Known& known) const noexcept;
-    [[nodiscard]] static Address* address_of(Known& known, const Mac& mac) noexcept;
     void confirm(Known& known, const wire::NodeView& view, Nanos now);
     void confirm_address(Known& known, const wire::NodeView& view, const Mac& mac, Nanos now);
 
-    Mac own_;
     std::uint32_t incarnation_;
     const Liveness& liveness_;
     Counters& counters_;
     seal::Tokens tokens_;
-    AddressList links_;
-    std::uint64_t number_ = 0;  ///< the last announcement's
-    bool due_ = false;
-    Nanos sent_at_ = -kNever / 2;
-    Nanos repeat_at_ = kNever;
+    OwnLinks own_;
     Nanos sweep_at_ = kNever;
     std::vector<Known> known_;  ///< slots are stable
     std::vector<std::uint32_t> free_;

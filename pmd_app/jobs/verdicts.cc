@@ -1,63 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Turns the answers of a node into the ends of its ranks (jobs/liveness.h has the proofs).
-//
-//   hint (GONE, EXPELLED unasked) ─doubt─▶ PING about that endpoint ─answer─▶ ranks end
-//   PING from a node ──▶ EXPELLED if its endpoint is gone here, GONE if ours is unknown, else PONG
-//
-// So the two ends of a relation come to one view of it: an end that holds the other for gone says
-// so whenever it is asked, and each end asks.
-#include <algorithm>
+#include "jobs/verdicts.h"
 
-#include "jobs/job_records.h"
+#include <algorithm>
 
 namespace ulc::jobs {
 
-std::span<const Rank> JobRecord::ranks_at(const Mac& mac) const noexcept {
-    const auto [from, to] =
-        std::equal_range(by_mac.begin(), by_mac.end(), kNoRank, [&](Rank a, Rank b) {
-            return (a == kNoRank ? mac : roster[a].mac) < (b == kNoRank ? mac : roster[b].mac);
-        });
-    return {from, to};
-}
+Verdicts::Verdicts(const JobTable& table, JobRanks& ranks, Liveness& liveness, Links& links,
+                   Counters& counters)
+    : table_(table), ranks_(ranks), liveness_(liveness), links_(links), counters_(counters) {}
 
-Rank JobRecord::living_at(const Mac& mac, Handle handle) const noexcept {
-    for (const Rank rank : ranks_at(mac)) {
-        if (!gone[rank] && (handle == 0 || roster[rank].handle == handle)) return rank;
-    }
-    return kNoRank;
-}
-
-wire::LeaveReason JobRecord::expelled_as(Rank rank) const noexcept {
-    const bool held_up = std::ranges::find(excluded, rank) != excluded.end();
-    return held_up ? wire::LeaveReason::kExcluded : wire::LeaveReason{};
-}
-
-bool JobRecord::is_excluded(Handle endpoint, const Mac& by) const noexcept {
-    return std::ranges::find(excluded_by, Exclusion{endpoint, by}) != excluded_by.end();
-}
-
-void Jobs::Impl::on_verdict(const NodeVerdict& verdict, Nanos now) {
+std::vector<JobRecord*> Verdicts::on_verdict(const NodeVerdict& verdict, Nanos now) {
     switch (verdict.kind) {
         case NodeVerdict::Kind::kDead:
         case NodeVerdict::Kind::kRestarted:
         case NodeVerdict::Kind::kGone:
         case NodeVerdict::Kind::kExpelled: {
-            links.on_verdict(verdict, now);
-            const std::vector<JobRecord*> touched = records_of(verdict);
+            links_.on_verdict(verdict, now);
+            std::vector<JobRecord*> touched = records_of(verdict);
             for (JobRecord* record : touched)
-                end_ranks(*record, verdict, now);
-            return settle(touched, now);
+                end_ranks(*record, verdict);
+            return touched;
         }
         case NodeVerdict::Kind::kSaysGone:
         case NodeVerdict::Kind::kSaysExpelled:
-            return on_hint(verdict, now);
+            on_hint(verdict, now);
+            return {};
         case NodeVerdict::Kind::kAsks:
-            return answer_question(verdict, now);
+            answer_question(verdict, now);
+            return {};
     }
+    return {};
 }
 
-/// Returns the records in which ranks may end.
-std::vector<JobRecord*> Jobs::Impl::records_of(const NodeVerdict& verdict) {
+std::vector<JobRecord*> Verdicts::records_of(const NodeVerdict& verdict) {
+    const JobIndex& index = table_.index();
     std::span<JobRecord* const> found;
     JobRecord* const own = index.of_endpoint(verdict.ours);
     if (verdict.kind == NodeVerdict::Kind::kExpelled) {
@@ -67,15 +43,15 @@ std::vector<JobRecord*> Jobs::Impl::records_of(const NodeVerdict& verdict) {
     } else {
         found = index.at_node(verdict.mac);
     }
-    visited += found.size();
+    visited_ += found.size();
     return {found.begin(), found.end()};
 }
 
-/// A hint proves nothing. A claim whose endpoint is gone is not repeated, and lapses.
-void Jobs::Impl::on_hint(const NodeVerdict& verdict, Nanos now) {
-    if (verdict.theirs != 0 && links.has_peer(verdict.mac, verdict.theirs))
-        liveness.doubt(verdict.mac, 0, verdict.theirs, now);
-    if (!liveness.may_doubt(verdict.mac, now)) return;
+void Verdicts::on_hint(const NodeVerdict& verdict, Nanos now) {
+    const JobIndex& index = table_.index();
+    if (verdict.theirs != 0 && links_.has_peer(verdict.mac, verdict.theirs))
+        liveness_.doubt(verdict.mac, 0, verdict.theirs, now);
+    if (!liveness_.may_doubt(verdict.mac, now)) return;
     JobRecord* const own = index.of_endpoint(verdict.ours);
     const auto about = verdict.ours == 0 ? index.with_peer(verdict.mac, verdict.theirs)
                        : own != nullptr  ? std::span(&own, 1)
@@ -86,16 +62,7 @@ void Jobs::Impl::on_hint(const NodeVerdict& verdict, Nanos now) {
         if (verdict.reason == wire::LeaveReason::kExcluded &&
             record->is_excluded(verdict.ours, verdict.mac))
             continue;
-        liveness.doubt(verdict.mac, verdict.ours, verdict.theirs, now);
-    }
-}
-
-/// Ends all ranks of the job at that node. `counted`: the transport counted this one.
-void Jobs::Impl::node_died(JobRecord& record, const Mac& mac, Rank counted, Nanos now) {
-    for (const Rank rank : record.ranks_at(mac)) {
-        if (record.gone[rank]) continue;
-        if (rank != counted) counters.add(Counter::peers_dead);
-        peer_gone(record, rank, JobEventKind::kPeerDied, now);
+        liveness_.doubt(verdict.mac, verdict.ours, verdict.theirs, now);
     }
 }
 
@@ -119,19 +86,19 @@ bool ends_publisher(const JobRecord& record, const NodeVerdict& verdict) noexcep
 
 }  // namespace
 
-void Jobs::Impl::end_ranks(JobRecord& record, const NodeVerdict& verdict, Nanos now) {
+void Verdicts::end_ranks(JobRecord& record, const NodeVerdict& verdict) {
     if (record.phase == JobPhase::kForming && ends_publisher(record, verdict))
-        return publisher_gone(record, Err::kPeerDied);
+        return ranks_.publisher_gone(record, Err::kPeerDied);
     if (record.phase != JobPhase::kFormed && record.phase != JobPhase::kEnding) return;
     if (verdict.kind == NodeVerdict::Kind::kDead) {
-        if (!waits_longer(record, verdict)) node_died(record, verdict.mac, kNoRank, now);
+        if (!waits_longer(record, verdict)) ranks_.node_died(record, verdict.mac, kNoRank);
         return;
     }
     if (verdict.kind == NodeVerdict::Kind::kExpelled &&
         verdict.reason == wire::LeaveReason::kExcluded) {
         const Rank there = record.living_at(verdict.mac, 0);
         if (there != kNoRank && record.roster[there].incarnation == verdict.incarnation)
-            excluded(record, verdict.ours, verdict.mac);
+            ranks_.excluded(record, verdict.ours, verdict.mac);
         return;
     }
     for (const Rank rank : record.ranks_at(verdict.mac)) {
@@ -143,55 +110,32 @@ void Jobs::Impl::end_ranks(JobRecord& record, const NodeVerdict& verdict, Nanos 
             if (same_life) continue;
         } else if (verdict.kind == NodeVerdict::Kind::kExpelled) {
             if (!same_life) continue;
-            counters.add(Counter::expelled);
+            counters_.add(Counter::expelled);
         } else {
             if (peer.handle != verdict.theirs) continue;
             const bool left = same_life && verdict.reason == wire::LeaveReason::kLeft;
             if (left) kind = JobEventKind::kPeerLeft;
         }
-        if (kind == JobEventKind::kPeerDied) counters.add(Counter::peers_dead);
-        peer_gone(record, rank, kind, now);
+        if (kind == JobEventKind::kPeerDied) counters_.add(Counter::peers_dead);
+        ranks_.peer_gone(record, rank, kind);
     }
 }
 
-void Jobs::Impl::excluded(JobRecord& record, Handle endpoint, const Mac& by) {
-    if (record.is_excluded(endpoint, by)) return;
-    record.excluded_by.push_back({endpoint, by});
-    counters.add(Counter::expelled);
-    JobEvent event;
-    event.kind = JobEventKind::kExcluded;
-    event.job = record.id;
-    event.endpoint = endpoint;
-    event.first = by;
-    events.push_back(event);
-}
-
-/// Notifies the rank by a hint at once, by others when it sends, and by answers to its node.
-void Jobs::Impl::exclude(JobRecord& record, Rank rank, Nanos now) {
-    if (record.gone[rank]) return;
-    const urtp::Peer peer = record.roster[rank];
-    record.excluded.push_back(rank);
-    index.exclude(record, rank);
-    peer_gone(record, rank, JobEventKind::kPeerExcluded, now);
-    if (peer.mac == config.mac) return excluded(record, peer.handle, peer.mac);
-    liveness.held_for_dead(peer.mac, peer.handle, wire::LeaveReason::kExcluded, now);
-}
-
-/// Sends a hint to one excluded rank at a node that asks: it may not know yet, and be still.
-void Jobs::Impl::remind_excluded(const NodeVerdict& asked, Nanos now) {
-    const std::span<const ExcludedRank> excluded = index.excluded_at(asked.mac);
+void Verdicts::remind_excluded(const NodeVerdict& asked, Nanos now) {
+    const std::span<const ExcludedRank> excluded = table_.index().excluded_at(asked.mac);
     if (excluded.empty()) return;
     const auto& [record, rank] = excluded[asked.token % excluded.size()];
     const urtp::Peer& peer = record->roster[rank];
     if (peer.incarnation != asked.incarnation) return;
-    liveness.held_for_dead(peer.mac, peer.handle, wire::LeaveReason::kExcluded, now);
+    liveness_.held_for_dead(peer.mac, peer.handle, wire::LeaveReason::kExcluded, now);
 }
 
-void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
+void Verdicts::answer_question(const NodeVerdict& asked, Nanos now) {
+    const JobIndex& index = table_.index();
     bool expelled = false;
     auto reason = wire::LeaveReason{};
     const bool here =
-        asked.ours == 0 || links.has(asked.ours) || index.of_endpoint(asked.ours) != nullptr;
+        asked.ours == 0 || links_.has(asked.ours) || index.of_endpoint(asked.ours) != nullptr;
     for (const JobRecord* record : index.with_peer(asked.mac, asked.theirs)) {
         if (record->phase != JobPhase::kFormed || record->locals.empty()) continue;
         for (const Rank rank : record->ranks_at(asked.mac)) {
@@ -201,9 +145,9 @@ void Jobs::Impl::answer_question(const NodeVerdict& asked, Nanos now) {
             if (record->gone[rank]) reason = record->expelled_as(rank);
         }
     }
-    if (expelled) return liveness.answer_expelled(asked, reason);
-    if (!here) return liveness.answer_gone(asked);
-    liveness.answer_pong(asked);
+    if (expelled) return liveness_.answer_expelled(asked, reason);
+    if (!here) return liveness_.answer_gone(asked);
+    liveness_.answer_pong(asked);
     remind_excluded(asked, now);
 }
 
@@ -235,15 +179,15 @@ bool put_question(const JobRecord& record, const Mac& mac, std::uint64_t turn,
 
 }  // namespace
 
-void Jobs::Impl::choose_question(const Mac& mac, wire::NodeBody& ping) {
+void Verdicts::choose_question(const Mac& mac, wire::NodeBody& ping) {
     if (ping.ours != 0 || ping.theirs != 0) return;
-    std::uint64_t turn = liveness.pings_to(mac);
-    const std::span<JobRecord* const> sharing = index.at_node(mac);
+    std::uint64_t turn = liveness_.pings_to(mac);
+    const std::span<JobRecord* const> sharing = table_.index().at_node(mac);
     // Jobs and links have the questions to a node in turn.
-    if ((sharing.empty() || turn % 2 == 0) && links.question(mac, ping)) return;
-    if (links.has_links(mac)) turn /= 2;
+    if ((sharing.empty() || turn % 2 == 0) && links_.question(mac, ping)) return;
+    if (links_.has_links(mac)) turn /= 2;
     for (std::size_t n = 0; n < std::min(sharing.size(), kQuestionTries); ++n) {
-        ++visited;
+        ++visited_;
         const std::uint64_t at = turn + n;
         if (put_question(*sharing[at % sharing.size()], mac, at / sharing.size(), ping)) return;
     }

@@ -31,12 +31,17 @@ void NodeAddresses::Known::fields(state::Archive& archive) {
               ());
 }
 
+void OwnLinks::fields(state::Archive& archive) {
+    ULC_STATE(archive, OwnLinks, 1, (links_, number_, due_, sent_at_, repeat_at_), (mac_));
+    archive.require(links_.empty() ? repeat_at_ == kNever && !due_ : links_[0].mac == mac_,
+                    "the links of this node are malformed");
+}
+
 void NodeAddresses::fields(state::Archive& archive) {
-    ULC_STATE(
-        archive, NodeAddresses, 3,
-        (incarnation_, tokens_, links_, number_, due_, sent_at_, repeat_at_, sweep_at_, known_,
-         free_, asking_, ask_at_, probes_, replies_, strangers_, replies_limit_, changes_),
-        (own_, liveness_, counters_, by_node_, by_address_, by_place_));
+    ULC_STATE(archive, NodeAddresses, 4,
+              (incarnation_, tokens_, own_, sweep_at_, known_, free_, asking_, ask_at_, probes_,
+               replies_, strangers_, replies_limit_, changes_),
+              (liveness_, counters_, by_node_, by_address_, by_place_));
     if (archive.exporting() || !archive.ok()) return;
     if (archive.require(is_whole(), "the addresses of nodes contradict each other")) index_all();
 }
@@ -51,7 +56,7 @@ bool NodeAddresses::is_whole() const {
         nodes.push_back(number_of(known.node));
         for (const Address& address : known.addresses)
             if (address.counts) addresses.push_back(number_of(address.link.mac));
-        if (const auto place = place_of(known); place != 0) places.push_back(place);
+        if (const auto place = known.place_in_mesh(); place != 0) places.push_back(place);
         if (!known.asking) continue;
         ++asking;
         if (known.place >= asking_.size() || asking_[known.place] != slot_of(known)) return false;
@@ -63,8 +68,9 @@ bool NodeAddresses::is_whole() const {
     std::vector<std::uint64_t> free(free_.begin(), free_.end());
     const bool are_free = std::ranges::all_of(
         free_, [this](std::uint32_t slot) { return slot < known_.size() && !known_[slot].used; });
-    return asking == asking_.size() && are_free && !has_twins(free) && !has_twins(nodes) &&
-           !has_twins(addresses) && !has_twins(places);
+    const bool all_known = nodes.size() + free.size() == known_.size();
+    return asking == asking_.size() && are_free && all_known && !has_twins(free) &&
+           !has_twins(nodes) && !has_twins(addresses) && !has_twins(places);
 }
 
 }  // namespace ulc::jobs

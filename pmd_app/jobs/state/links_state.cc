@@ -35,100 +35,113 @@ void LinkEnd::fields(state::Archive& archive) {
     says_unlink = bits[6];
 }
 
-void Links::Ref::fields(state::Archive& archive) {
-    ULC_STATE(archive, Links::Ref, 1, (endpoint, slot), ());
+void LinkRef::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkRef, 1, (endpoint, slot), ());
 }
 
-void Links::Answer::fields(state::Archive& archive) {
-    ULC_STATE(archive, Links::Answer, 1, (to, body), ());
+void NodeLink::fields(state::Archive& archive) { ULC_STATE(archive, NodeLink, 1, (peer, ref), ()); }
+
+void LinkIndex::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkIndex, 1, (turn_), (nodes_, steps_));
+    std::vector<std::pair<Mac, NodeLinks>> by_node(nodes_.begin(), nodes_.end());
+    archive.values(by_node);
+    if (archive.exporting()) return;
+    nodes_ = {by_node.begin(), by_node.end()};
+    archive.require(nodes_.size() == by_node.size() && is_sorted(),
+                    "the links of a node are not in order");
 }
 
-void Links::Ends::fields(state::Archive& archive) {
-    ULC_STATE(archive, Links::Ends, 2, (handle, key, profile, closed, published, next, slots),
+void LinkEndpoint::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkEndpoint, 1, (handle, key, profile, closed, published, next, slots),
               (calls, queued, used));
     if (archive.exporting()) return;
-    const auto in = [this](State state) {
+    const auto in = [this](LinkEnd::State state) {
         return static_cast<std::size_t>(std::ranges::count(slots, state, &LinkEnd::state));
     };
-    calls = in(State::kCalling);
-    queued = in(State::kQueued);
-    used = slots.size() - in(State::kVacant);
+    calls = in(LinkEnd::State::kCalling);
+    queued = in(LinkEnd::State::kQueued);
+    used = slots.size() - in(LinkEnd::State::kVacant);
     archive.require(!slots.empty() && slots.size() < kNoRank && next < slots.size() &&
                         calls <= kCallsMax && profile.size() <= wire::kProfileOctets,
                     "an endpoint's slots for links are out of bounds");
 }
 
-void Links::Lookup::fields(state::Archive& archive) {
-    ULC_STATE(archive, Links::Lookup, 1, (endpoint, cookie, key, id, due, at, wait, deadline), ());
-}
-
-void Links::fields(state::Archive& archive) {
-    std::vector<std::pair<Mac, std::vector<Ref>>> by_node;
-    for (const auto& [mac, there] : nodes_) {
-        by_node.emplace_back(mac, std::vector<Ref>{});
-        for (const NodeLink& link : there)
-            by_node.back().second.push_back(link.ref);
-    }
-    ULC_STATE(archive, Links, 3,
-              (tokens_, due_, local_due_, local_answers_, waiting_, events_, answers_,
-               answers_limit_, lookups_, lookups_limit_, turn_, timer_),
-              (config_, liveness_, counters_, endpoints_, nodes_, steps_, published_, lookups_due_,
-               closing_));
-    archive.values(config_.incarnation, by_node);
+void LinkTable::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkTable, 1, (tokens_, index_), (config_, liveness_, endpoints_, closing_));
     std::vector<Handle> handles;  // in order
-    for (const auto& [handle, ends] : endpoints_)
+    for (const auto& [handle, endpoint] : endpoints_)
         handles.push_back(handle);
     std::ranges::sort(handles);
     archive.values(handles);
     if (archive.importing()) closing_ = 0;
-    if (archive.importing()) published_.clear();
     for (const Handle handle : handles) {
-        auto& ends = endpoints_[handle];
-        if (archive.importing()) ends = std::make_unique<Ends>();
-        archive.values(*ends);
-        archive.require(ends->handle == handle, "an endpoint with links has two names");
-        if (archive.importing() && ends->closed) ++closing_;
-        if (archive.importing() && ends->published)
-            archive.require(published_.emplace(wire::lookup_of(ends->key), handle).second,
-                            "two endpoints are published under one name");
+        auto& endpoint = endpoints_[handle];
+        if (archive.importing()) endpoint = std::make_unique<LinkEndpoint>();
+        archive.values(*endpoint);
+        archive.require(endpoint->handle == handle, "an endpoint with links has two names");
+        if (archive.importing() && endpoint->closed) ++closing_;
     }
     if (archive.exporting() || !archive.ok()) return;
-    nodes_.clear();
-    for (const auto& [mac, there] : by_node)
-        for (const Ref& ref : there) {
-            const LinkEnd* end = end_of(ref);
-            if (!archive.require(end != nullptr && end->mac == mac, "a link is of no endpoint"))
-                return;
-            list(ref);
-        }
-    lookups_due_ = static_cast<std::size_t>(std::ranges::count_if(lookups_, &Lookup::due));
-    archive.require(
-        std::ranges::all_of(lookups_, [this](const Lookup& of) { return has(of.endpoint); }),
-        "a lookup is of no endpoint");
-    archive.require(answers_.size() <= kLinkAnswersMax && ends_are_listed(),
-                    "the links of a node are not those of its endpoints");
+    archive.require(ends_are_listed(), "the links of a node are not those of its endpoints");
 }
 
-/// Each end that is alive is listed once, with its node.
-bool Links::ends_are_listed() const {
+/// Returns whether each end that is alive is listed once, with its node and its peer.
+bool LinkTable::ends_are_listed() const {
     std::set<std::pair<Handle, Rank>> listed;
-    for (const auto& [mac, there] : nodes_) {
-        for (const auto& [peer, ref] : there) {
-            const LinkEnd* end = end_of(ref);
-            if (end == nullptr || !end->alive() || end->mac != mac || end->ours == 0 ||
-                !listed.emplace(ref.endpoint, ref.slot).second)
-                return false;
-        }
-        if (there.empty()) return false;
-    }
+    bool holds = true;
+    index_.for_each([&](const Mac& mac, const NodeLink& link) {
+        const LinkEnd* end = end_of(link.ref);
+        holds = holds && end != nullptr && end->alive() && end->mac == mac &&
+                end->peer == link.peer && end->ours != 0 &&
+                listed.emplace(link.ref.endpoint, link.ref.slot).second;
+    });
     std::size_t alive = 0;
-    for (const auto& [handle, ends] : endpoints_) {
-        for (const LinkEnd& end : ends->slots) {
+    for (const auto& [handle, endpoint] : endpoints_) {
+        for (const LinkEnd& end : endpoint->slots) {
             alive += end.alive() ? 1 : 0;
-            if ((end.watched && !end.alive()) || (end.at != kNever && !end.waits)) return false;
+            holds = holds && (end.alive() || !end.watched);
         }
     }
-    return alive == listed.size();
+    return holds && alive == listed.size();
+}
+
+void LinkStates::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkStates, 1, (due_, local_due_, waiting_, events_, timer_),
+              (config_, table_, liveness_, counters_));
+    archive.require(all_wait(), "an end of a link with a time is not among those that wait");
+}
+
+void LinkNames::Lookup::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkNames::Lookup, 1, (caller, cookie, key, id, due, at, wait, deadline),
+              ());
+}
+
+void LinkNames::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkNames, 1, (lookups_, limit_), (config_, counters_, published_, due_));
+    due_ = count_due();
+}
+
+void LinkFrames::Answer::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkFrames::Answer, 1, (to, body), ());
+}
+
+void LinkFrames::fields(state::Archive& archive) {
+    ULC_STATE(archive, LinkFrames, 1, (local_answers_, answers_, answers_limit_),
+              (config_, table_, ends_, names_, liveness_, counters_));
+    archive.require(answers_.size() <= kLinkAnswersMax, "answers about links are too many");
+}
+
+void Links::fields(state::Archive& archive) {
+    ULC_STATE(archive, Links, 4, (table_, ends_, names_, frames_), (config_, liveness_));
+    archive.values(config_.incarnation);
+    if (archive.exporting() || !archive.ok()) return;
+    table_.for_each([&](const LinkEndpoint& endpoint) {
+        if (endpoint.published)
+            archive.require(names_.publish(endpoint.handle, endpoint.key),
+                            "two endpoints are published under one name");
+    });
+    archive.require(names_.are_of_open_endpoints([this](Handle endpoint) { return has(endpoint); }),
+                    "a lookup is of no endpoint");
 }
 
 }  // namespace ulc::jobs

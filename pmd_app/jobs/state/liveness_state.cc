@@ -20,8 +20,24 @@ void Liveness::Node::fields(state::Archive& archive) {
               ());
 }
 
-void Liveness::Ended::fields(state::Archive& archive) {
-    ULC_STATE(archive, Liveness::Ended, 1, (handle, reason), ());
+void EndedEndpoints::Ended::fields(state::Archive& archive) {
+    ULC_STATE(archive, EndedEndpoints::Ended, 1, (handle, reason), ());
+}
+
+void EndedEndpoints::fields(state::Archive& archive) {
+    const std::size_t places = ring_.size();
+    ULC_STATE(archive, EndedEndpoints, 1, (ring_, next_), (places_));
+    if (archive.exporting()) return;
+    if (!archive.require(ring_.size() == places && next_ < places,
+                         "the ends of endpoints are another number"))
+        return;
+    places_.clear();
+    for (std::size_t n = 0; n < ring_.size(); ++n) {
+        const Handle handle = ring_[n].handle;
+        if (handle == 0) continue;
+        places_.erase(handle);
+        places_.insert(handle, static_cast<std::uint32_t>(n));
+    }
 }
 
 void Liveness::Answer::fields(state::Archive& archive) {
@@ -29,12 +45,11 @@ void Liveness::Answer::fields(state::Archive& archive) {
 }
 
 void Liveness::fields(state::Archive& archive) {
-    const std::size_t ends = ended_.size();
-    ULC_STATE(archive, Liveness, 4,
+    ULC_STATE(archive, Liveness, 5,
               (incarnation_, tokens_, nodes_, by_mac_, free_, ping_due_, dead_, generation_,
-               answers_, strangers_, strangers_limit_, hints_limit_, ended_, ended_next_, sweep_at_,
+               answers_, strangers_, strangers_limit_, hints_limit_, ended_, sweep_at_,
                announcements_, own_absence_, own_absence_at_),
-              (config_, own_, counters_, ended_at_));
+              (config_, own_, counters_));
     if (archive.exporting()) return;
     const auto in_use = [this](std::uint32_t slot) {
         return slot < nodes_.size() && (nodes_[slot].index & kNodeSlotMask) == slot &&
@@ -49,9 +64,6 @@ void Liveness::fields(state::Archive& archive) {
                        std::ranges::all_of(ping_due_, in_use) &&
                        std::ranges::all_of(free_, is_free) && std::ranges::all_of(dead_, named);
     archive.require(holds, "a slot of a watched node is not there");
-    if (archive.require(ended_.size() == ends && ended_next_ < ends,
-                        "the ends of endpoints are another number"))
-        index_ends();
 }
 
 }  // namespace ulc::jobs

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State of job_records.h and jobs.h.
+// State of job_records.h, of jobs.h, and of its parts.
 #include <algorithm>
 
 #include "base/state/containers.h"
 #include "jobs/job_records.h"
+#include "jobs/jobs_impl.h"
 #include "wire/state/ids.h"
 
 namespace ulc::jobs {
@@ -126,30 +127,65 @@ void JobEvent::fields(state::Archive& archive) {
     ULC_STATE(archive, JobEvent, 3, (kind, job, endpoint, rank, error, first, second, text), ());
 }
 
-void Jobs::Impl::fields(state::Archive& archive) {
-    ULC_STATE(
-        archive, Jobs::Impl, 3,
-        (tokens, records, hurry_full_at, events, rejects, commit_answers, commit_limit, ended_jobs,
-         ended_next, last_id, last_roster, timer, rejects_left, tx_hint),
-        (config, attributes, counters, liveness, addresses, links, index, gone_hint, visited));
-    archive.values(config.incarnation, attributes.mtu, attributes.links);
-    if (archive.exporting()) return;
-    archive.require(attributes.mtu >= wire::kMtuMin && attributes.mtu <= config.mtu &&
-                        attributes.links >= 1 && attributes.links <= kNodeLinksMax,
+void OwnNode::fields(state::Archive& archive) {
+    ULC_STATE(archive, OwnNode, 1, (tokens_), (config_, attributes_));
+    archive.values(config_.incarnation, attributes_.mtu, attributes_.links);
+    archive.require(attributes_.mtu >= wire::kMtuMin && attributes_.mtu <= config_.mtu &&
+                        attributes_.links >= 1 && attributes_.links <= kNodeLinksMax,
                     "the attributes of this node are malformed");
-    links.set_attributes(attributes);
+}
+
+void Rejects::fields(state::Archive& archive) {
+    ULC_STATE(archive, Rejects, 1, (queue_, left_), (node_));
+    const bool of_jobs = std::all_of(queue_.begin(), queue_.end(), [](const PendingReject& reject) {
+        return reject.job != kNoJob;
+    });
+    archive.require(of_jobs && left_ <= kPerJoin, "the rejections of claims are malformed");
+}
+
+void JobTable::fields(state::Archive& archive) {
+    ULC_STATE(archive, JobTable, 1, (records_, ended_jobs_, ended_next_, last_id_),
+              (node_, rejects_, liveness_, counters_, index_, visited_));
+    if (archive.exporting()) return;
     const bool holds =
-        records.size() <= config.jobs_max && ended_jobs.size() <= kEndedJobsMax &&
-        ended_next < kEndedJobsMax && ended_next <= ended_jobs.size() &&
-        std::ranges::all_of(records, [](const auto& record) { return record != nullptr; });
+        records_.size() <= node_.config().jobs_max && ended_jobs_.size() <= kEndedJobsMax &&
+        ended_next_ < kEndedJobsMax && ended_next_ <= ended_jobs_.size() &&
+        std::ranges::all_of(records_, [](const auto& record) { return record != nullptr; });
     archive.require(holds, "the records of jobs are too many");
-    records.reserve(config.jobs_max);
+    records_.reserve(node_.config().jobs_max);
     if (!archive.ok()) return;
-    for (const auto& record : records)
-        index.add(*record);
-    for (std::size_t place = 0; place < ended_jobs.size(); ++place)
-        index.add_ended(ended_jobs[place].id, static_cast<std::uint32_t>(place));
-    gone_hint = with_gone() != nullptr;
+    for (const auto& record : records_)
+        index_.add(*record);
+    for (std::size_t place = 0; place < ended_jobs_.size(); ++place)
+        index_.add_ended(ended_jobs_[place].id, static_cast<std::uint32_t>(place));
+}
+
+void JobRanks::fields(state::Archive& archive) {
+    ULC_STATE(archive, JobRanks, 1, (events_), (node_, table_, liveness_, counters_));
+}
+
+void RosterPublisher::fields(state::Archive& archive) {
+    ULC_STATE(archive, RosterPublisher, 1, (last_roster_),
+              (node_, table_, ranks_, rejects_, addresses_));
+}
+
+void RosterReceiver::fields(state::Archive& archive) {
+    ULC_STATE(archive, RosterReceiver, 1, (commit_answers_, commit_limit_),
+              (node_, table_, ranks_, rejects_, addresses_, liveness_, counters_));
+}
+
+void Claims::fields(state::Archive& archive) {
+    ULC_STATE(archive, Claims, 1, (hurry_full_at_),
+              (node_, table_, ranks_, rejects_, publisher_, liveness_, counters_));
+}
+
+void Jobs::Impl::fields(state::Archive& archive) {
+    ULC_STATE(archive, Jobs::Impl, 4,
+              (node, rejects, table, ranks, publisher, receiver, claims, timer, tx_hint),
+              (counters, liveness, links, verdicts, gone_hint));
+    if (archive.exporting()) return;
+    links.set_attributes(node.attributes());
+    gone_hint = table.with_unreported() != nullptr;
 }
 
 void Jobs::fields(state::Archive& archive) {

@@ -10,7 +10,7 @@
 
 #include "engine/core.h"
 #include "engine/engine.h"
-#include "jobs/job_records.h"
+#include "jobs/jobs_impl.h"
 #include "tests/fuzz/heap_pool.h"
 
 namespace ulc::jobs {
@@ -18,7 +18,7 @@ namespace ulc::jobs {
 /// Breaks what no caller can break.
 struct Breaker {
     static void record_without_id(Jobs& jobs) {
-        jobs.impl_->records.push_back(std::make_unique<JobRecord>());
+        jobs.impl_->table.records_.push_back(std::make_unique<JobRecord>());
     }
     static void late_look(Jobs& jobs) {
         jobs.impl_->timer = 5;

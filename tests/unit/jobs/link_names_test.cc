@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoints that are found by their names: jobs/link_names.cc, docs/protocol/LINKS.md §13.4.
+// Endpoints that are found by their names: jobs/links/link_names.h, docs/protocol/LINKS.md §13.4.
 // Questions and answers have limits of rate. Without the secret nothing is answered, and no answer
 // is believed.
 #include <vector>

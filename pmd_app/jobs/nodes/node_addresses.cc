@@ -16,36 +16,19 @@ std::uint64_t number_of_place(std::uint16_t row, std::uint16_t column) noexcept 
 
 NodeAddresses::NodeAddresses(const Mac& own, std::uint32_t incarnation, const seal::Seed& seed,
                              const Liveness& liveness, Counters& counters)
-    : own_(own),
-      incarnation_(incarnation),
+    : incarnation_(incarnation),
       liveness_(liveness),
       counters_(counters),
       tokens_(seed),
+      own_(own),
       by_node_(seed.number(1)),
       by_address_(seed.number(2)),
       by_place_(seed.number(3)) {}
 
 // ---- this node's addresses ----------------------------------------------------------------------
 
-void NodeAddresses::set_own(std::span<const NodeAddress> links, Nanos now) {
-    ULC_CHECK(!links.empty() && links.size() <= kNodeLinksMax && links[0].mac == own_);
-    if (std::ranges::equal(links, links_)) return;
-    if (links.size() == 1 && links_.size() <= 1) return;
-    links_.clear();
-    for (const NodeAddress& link : links)
-        (void)links_.push_back(link);
-    ++number_;
-    due_ = true;
-    repeat_at_ = now + kRepeat;
-}
-
-void NodeAddresses::greet(Nanos now) noexcept {
-    if (links_.empty() || now - sent_at_ < kGreetGap) return;
-    due_ = true;
-}
-
 void NodeAddresses::on_join(const Mac& node, std::uint32_t incarnation, Nanos now) {
-    greet(now);
+    own_.greet(now);
     Known* known = find(node);
     if (known == nullptr || known->incarnation == 0) return;
     if (known->provisional && known->incarnation != incarnation) return release(*known);
@@ -53,10 +36,7 @@ void NodeAddresses::on_join(const Mac& node, std::uint32_t incarnation, Nanos no
 }
 
 void NodeAddresses::on_timer(Nanos now) {
-    if (repeat_at_ <= now) {
-        due_ = true;
-        repeat_at_ = now + kRepeat;
-    }
+    own_.on_timer(now);
     if (sweep_at_ <= now) sweep(now);
     if (ask_at_ > now) return;
     for (std::size_t n = asking_.size(); n-- > 0;) {
@@ -71,14 +51,11 @@ void NodeAddresses::on_timer(Nanos now) {
 std::size_t NodeAddresses::next_tx(Mac& to, std::byte* body, Nanos now) {
     wire::NodeBody head{};
     head.incarnation = incarnation_;
-    if (due_) {
-        due_ = false;
-        sent_at_ = now;
+    if (own_.is_due()) {
         to = kBroadcastMac;
         head.kind = wire::NodeKind::kLinks;
-        head.token = number_;
         counters_.add(Counter::links_sent);
-        return wire::put_links(body, head, links_);
+        return own_.announce(body, head, now);
     }
     if (!replies_.empty()) {
         const Probe reply = replies_[replies_.size() - 1];
@@ -86,10 +63,7 @@ std::size_t NodeAddresses::next_tx(Mac& to, std::byte* body, Nanos now) {
         to = reply.to;
         head.kind = wire::NodeKind::kLinksReply;
         head.token = reply.token;
-        const NodeAddress alone{own_, kMegabitsUnknown, 0};
-        const std::span<const NodeAddress> links =
-            links_.empty() ? std::span(&alone, 1) : std::span(links_.begin(), links_.size());
-        return wire::put_links_reply(body, head, number_, links);
+        return own_.put_reply(body, head);
     }
     if (probes_.empty()) return 0;
     to = probes_.front().to;
@@ -144,14 +118,6 @@ void NodeAddresses::release(Known& known) {
     if (by_node_.size() == 0) sweep_at_ = kNever;
 }
 
-bool NodeAddresses::is_meshed() const noexcept {
-    return links_.size() == 2 && links_[0].segment != 0;
-}
-
-bool NodeAddresses::is_own(const Mac& mac) const noexcept {
-    return mac == own_ || std::ranges::find(links_, mac, &NodeAddress::mac) != links_.end();
-}
-
 /// Returns whether no other node is known to have the address.
 bool NodeAddresses::is_free(const Mac& mac, const Known& known) const noexcept {
     const std::uint32_t owner = by_address_.find(number_of(mac));
@@ -163,9 +129,9 @@ bool NodeAddresses::is_free(const Mac& mac, const Known& known) const noexcept {
 /// counted.
 bool NodeAddresses::is_possible(const wire::NodeView& view, const Mac& source) noexcept {
     const bool own = std::ranges::any_of(
-        view.links, [this](const wire::LinkEntry& entry) { return is_own(entry.mac); });
+        view.links, [this](const wire::LinkEntry& entry) { return own_.has(entry.mac); });
     const bool meshed = view.links[0].segment != 0;
-    if (view.links[0].mac == source && !own && meshed == is_meshed()) return true;
+    if (view.links[0].mac == source && !own && meshed == own_.is_meshed()) return true;
     counters_.add(Counter::drop_links_address);
     return false;
 }
@@ -174,18 +140,17 @@ bool NodeAddresses::is_possible(const wire::NodeView& view, const Mac& source) n
 bool NodeAddresses::may_claim(const wire::NodeView& view, const Known& known) const noexcept {
     for (const wire::LinkEntry& entry : view.links)
         if (!is_free(entry.mac, known)) return false;
-    if (!is_meshed()) return true;
+    if (!own_.is_meshed()) return true;
     const std::uint16_t row = view.links[0].segment;
     const std::uint16_t column = view.links[1].segment;
-    if (row == links_[0].segment && column == links_[1].segment) return false;
+    if (own_.is_at(row, column)) return false;
     const std::uint32_t owner = by_place_.find(number_of_place(row, column));
     return owner == KeyedIndex::kNone || owner == slot_of(known);
 }
 
-/// Returns the confirmed place of the node in a mesh; 0: none.
-std::uint64_t NodeAddresses::place_of(const Known& known) noexcept {
-    if (known.addresses.size() != 2) return 0;
-    return number_of_place(known.addresses[0].link.segment, known.addresses[1].link.segment);
+std::uint64_t NodeAddresses::Known::place_in_mesh() const noexcept {
+    if (addresses.size() != 2) return 0;
+    return number_of_place(addresses[0].link.segment, addresses[1].link.segment);
 }
 
 /// Enters what counts of the node into the indices.
@@ -193,13 +158,14 @@ void NodeAddresses::enter(const Known& known) {
     const std::uint32_t slot = slot_of(known);
     for (const Address& address : known.addresses)
         if (address.counts) by_address_.insert(number_of(address.link.mac), slot);
-    if (const std::uint64_t place = place_of(known); place != 0) by_place_.insert(place, slot);
+    if (const std::uint64_t place = known.place_in_mesh(); place != 0)
+        by_place_.insert(place, slot);
 }
 
 void NodeAddresses::withdraw(const Known& known) {
     for (const Address& address : known.addresses)
         if (address.counts) by_address_.erase(number_of(address.link.mac));
-    if (const std::uint64_t place = place_of(known); place != 0) by_place_.erase(place);
+    if (const std::uint64_t place = known.place_in_mesh(); place != 0) by_place_.erase(place);
 }
 
 /// Gives the port the addresses that count. A link that is down stays: it may be the last one.
@@ -245,9 +211,11 @@ std::uint32_t NodeAddresses::slowest_link(const Mac& node) const noexcept {
     return slowest;
 }
 
-bool NodeAddresses::is_settled(const Mac& node) const noexcept {
-    const std::uint32_t slot = by_node_.find(number_of(node));
-    return slot != KeyedIndex::kNone && known_[slot].incarnation != 0 && !known_[slot].asking;
+bool NodeAddresses::are_settled(std::span<const Mac> nodes) const noexcept {
+    return std::ranges::all_of(nodes, [this](const Mac& node) {
+        const std::uint32_t slot = by_node_.find(number_of(node));
+        return slot != KeyedIndex::kNone && known_[slot].incarnation != 0 && !known_[slot].asking;
+    });
 }
 
 bool NodeAddresses::next_change(AddressChange& out) {
@@ -266,6 +234,15 @@ void NodeAddresses::index_all() {
         if (!known.used) continue;
         by_node_.insert(number_of(known.node), slot_of(known));
         enter(known);
+    }
+}
+
+void NodeAddresses::check_invariants() const {
+    own_.check_invariants();
+    ULC_CHECK(by_node_.size() + free_.size() == known_.size() && by_node_.size() <= kNodesMax);
+    for (std::size_t place = 0; place < asking_.size(); ++place) {
+        const Known& known = known_[asking_[place]];
+        ULC_CHECK(known.used && known.asking && known.place == place);
     }
 }
 

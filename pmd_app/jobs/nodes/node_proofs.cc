@@ -52,15 +52,16 @@ void NodeAddresses::begin_round(Known& known, Nanos now) {
     known.wanted = false;
     known.asked = now;
     if (known.first_asked == kNever) known.first_asked = now;
-    if (is_meshed() || known.addresses.empty()) (void)add_question(known, known.node);
+    if (own_.is_meshed() || known.addresses.empty()) (void)add_question(known, known.node);
     const bool watched = liveness_.find(known.node) != kNoNode;
-    if (known.incarnation == 0 && !is_meshed() && !watched && now - known.first_asked >= kSilence) {
+    const bool silent = now - known.first_asked >= kSilence;
+    if (known.incarnation == 0 && !own_.is_meshed() && !watched && silent) {
         for (std::size_t n = 1; n < known.claimed.size(); ++n)
             if (known.claimed[n].megabits != 0) (void)add_question(known, known.claimed[n].mac);
         known.tries = kStrangerTries - 1;
     }
     for (const Address& address : known.addresses)
-        if (!is_meshed() && (address.counts || address.link.megabits != 0))
+        if (!own_.is_meshed() && (address.counts || address.link.megabits != 0))
             (void)add_question(known, address.link.mac);
     send_questions(known, now);
 }
@@ -71,16 +72,15 @@ void NodeAddresses::send_questions(Known& known, Nanos now) {
         if (question.open && probes_.size() < 2 * kStrangersBurst)
             probes_.push_back({question.to, question.token});
     // In a mesh a node that does not know this one drops its questions.
-    if (known.tries > 0 && is_meshed()) greet(now);
+    if (known.tries > 0 && own_.is_meshed()) own_.greet(now);
     const Nanos wait = std::min(kAskWait << std::min<unsigned>(known.tries, 8), kAskWaitMax);
     ++known.tries;
     ask_at(known, now + (known.provisional ? kAskWaitMax : wait));
 }
 
-/// Returns whether an address other than the first one replied in this round.
-bool NodeAddresses::is_answered(const Known& known) const noexcept {
-    return std::ranges::any_of(known.questions, [&](const Question& question) {
-        return !question.open && question.to != known.node;
+bool NodeAddresses::Known::is_answered() const noexcept {
+    return std::ranges::any_of(questions, [this](const Question& question) {
+        return !question.open && question.to != node;
     });
 }
 
@@ -96,7 +96,7 @@ void NodeAddresses::ask_once_more(Known& known, const Mac& mac) {
 void NodeAddresses::go_on(Known& known, Nanos now) {
     if (known.wanted && now - known.asked >= kAskGap) return begin_round(known, now);
     // A provisional list lasts while it is confirmed in each round.
-    if (known.provisional && is_answered(known)) return begin_round(known, now);
+    if (known.provisional && known.is_answered()) return begin_round(known, now);
     const bool watched = liveness_.find(known.node) != kNoNode;
     if (known.tries < (watched ? kTries : kStrangerTries)) return send_questions(known, now);
     if (known.provisional) return release(known);
@@ -107,7 +107,7 @@ void NodeAddresses::go_on(Known& known, Nanos now) {
 /// Ends the round if no question is open. all: also those at addresses that do not count yet.
 void NodeAddresses::close(Known& known, bool all) noexcept {
     for (Question& question : known.questions) {
-        const Address* address = address_of(known, question.to);
+        const Address* address = known.address_of(question.to);
         if (all || address == nullptr || address->counts) question.open = false;
     }
     settle(known);
@@ -131,7 +131,7 @@ void NodeAddresses::on_links(const wire::NodeView& view, const Mac& source, Nano
     if (known == nullptr) return on_stranger(view, source, now);
     if (known->incarnation == 0) return claim(*known, view, now);
     const bool same_life = known->incarnation == view.incarnation;
-    if (!same_life) greet(now);
+    if (!same_life) own_.greet(now);
     if (!same_life || view.number > known->number) want(*known, now);
 }
 
@@ -145,7 +145,7 @@ void NodeAddresses::on_stranger(const wire::NodeView& view, const Mac& source, N
     if (sweep_at_ == kNever) sweep_at_ = now + kRepeat;
     claim(*known, view, now);
     if (!known->asking) return release(*known);
-    greet(now);
+    own_.greet(now);
 }
 
 /// Notes what a node that has confirmed nothing announces, and asks it.
@@ -156,14 +156,14 @@ void NodeAddresses::claim(Known& known, const wire::NodeView& view, Nanos now) {
         (void)claimed.push_back({entry.mac, entry.megabits, entry.segment});
     // The first address is asked whatever was announced, so a round goes on. In a mesh another
     // announcement takes the place of the first one, which had time for a reply.
-    if (known.asking && (!is_meshed() || std::ranges::equal(claimed, known.claimed))) return;
+    if (known.asking && (!own_.is_meshed() || std::ranges::equal(claimed, known.claimed))) return;
     const bool watched = liveness_.find(known.node) != kNoNode;
     if (!watched && !strangers_.take(now, kStrangersPerSecond, kStrangersBurst)) {
         counters_.add(Counter::answers_limited);
         return;
     }
     known.claimed = claimed;
-    if (is_meshed()) {
+    if (own_.is_meshed()) {
         known.given = claimed;
         known.tentative = true;
         changes_.push_back({known.node, claimed, false});
@@ -180,20 +180,20 @@ void NodeAddresses::on_request(const wire::NodeView& view, const Mac& source, Na
         counters_.add(Counter::answers_limited);
 }
 
-NodeAddresses::Question* NodeAddresses::answered(Known& known, std::uint64_t token) noexcept {
-    const auto at = std::ranges::find(known.questions, token, &Question::token);
-    return at == known.questions.end() ? nullptr : &*at;
+NodeAddresses::Question* NodeAddresses::Known::asked_with(std::uint64_t token) noexcept {
+    const auto at = std::ranges::find(questions, token, &Question::token);
+    return at == questions.end() ? nullptr : &*at;
 }
 
-NodeAddresses::Address* NodeAddresses::address_of(Known& known, const Mac& mac) noexcept {
+NodeAddresses::Address* NodeAddresses::Known::address_of(const Mac& mac) noexcept {
     const auto at = std::ranges::find_if(
-        known.addresses, [&](const Address& address) { return address.link.mac == mac; });
-    return at == known.addresses.end() ? nullptr : &*at;
+        addresses, [&](const Address& address) { return address.link.mac == mac; });
+    return at == addresses.end() ? nullptr : &*at;
 }
 
 void NodeAddresses::on_reply(const wire::NodeView& view, const Mac& source, Nanos now) {
     Known* known = find(source);
-    Question* question = known == nullptr ? nullptr : answered(*known, view.token);
+    Question* question = known == nullptr ? nullptr : known->asked_with(view.token);
     const std::uint32_t watched = liveness_.incarnation_of(source);
     if (question == nullptr || (watched != 0 && watched != view.incarnation)) {
         counters_.add(Counter::drop_unproven);
@@ -202,7 +202,7 @@ void NodeAddresses::on_reply(const wire::NodeView& view, const Mac& source, Nano
     if (!is_possible(view, source)) return;
     question->open = false;
     const Mac asked = question->to;
-    const Address* address = address_of(*known, asked);
+    const Address* address = known->address_of(asked);
     const bool at_first = asked == known->node;
     // While the node is believed provisionally, only its first address proves more.
     if (at_first || (address != nullptr && address->counts && !known->provisional)) {
@@ -230,7 +230,7 @@ void NodeAddresses::confirm(Known& known, const wire::NodeView& view, Nanos now)
         const auto old = std::ranges::find_if(
             before, [&](const Address& address) { return address.link.mac == entry.mac; });
         const bool counted = same_life && old != before.end() && old->counts;
-        const bool counts = counted || entry.mac == known.node || is_meshed();
+        const bool counts = counted || entry.mac == known.node || own_.is_meshed();
         (void)known.addresses.push_back({{entry.mac, entry.megabits, entry.segment}, counts});
     }
     enter(known);
@@ -278,7 +278,7 @@ void NodeAddresses::confirm_address(Known& known, const wire::NodeView& view, co
         known.proved = now;
     } else {
         withdraw(known);
-        if (Address* address = address_of(known, mac); address != nullptr) address->counts = true;
+        if (Address* address = known.address_of(mac); address != nullptr) address->counts = true;
         ask_once_more(known, mac);
     }
     enter(known);
