@@ -23,7 +23,7 @@
 namespace ulc::abi {
 
 inline constexpr std::uint64_t kRegionMagic = 0x31764c43'552d4c55U;
-inline constexpr std::uint32_t kAbiVersion = 14;
+inline constexpr std::uint32_t kAbiVersion = 15;
 inline constexpr std::size_t kPageOctets = 4096;
 inline constexpr std::size_t kArenaAlignment = 64;
 /// Size of a field that carries a sentence from the engine to a client (abi/put_text.h). The

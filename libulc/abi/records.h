@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Records of the two rings. One record is one cache line; its mark is stored last (release) and
-// read first (acquire), so a record needs no shared producer index: the consumer of slot i knows
-// the mark of the next lap.
+// Records of the two rings. A record is two cache lines, and a payload of up to 40 bytes is in the
+// first. Its mark is stored last (release) and read first (acquire), so a record needs no shared
+// producer index: the consumer of slot i knows the mark of the next lap.
 #pragma once
 
 #include <atomic>
@@ -62,7 +62,10 @@ enum SubmitFlag : std::uint8_t {
     kSubmitDirect = 0x80,
 };
 
-inline constexpr std::size_t kInlineOctetsMax = 40;
+inline constexpr std::size_t kRecordOctets = 2 * kCacheLine;
+/// Longest payload inside a record. A longer one is in an arena, and its sender hears when it was
+/// copied.
+inline constexpr std::size_t kInlineOctetsMax = kRecordOctets - 24;
 /// Flag of kHold: a member that holds up multicasts for longer is excluded.
 inline constexpr std::uint32_t kHoldExcludes = 1;
 
@@ -74,7 +77,7 @@ struct Block {
     std::uint64_t message_offset;  ///< completions: offset of this chunk in the message
     std::uint64_t address;  ///< kSubmitDirect: the payload, or with offset > 0 its list of Pieces
 };
-static_assert(sizeof(Block) == kInlineOctetsMax);
+static_assert(sizeof(Block) <= kInlineOctetsMax);
 
 struct alignas(kCacheLine) SubmissionRecord {
     std::uint32_t mark;
@@ -90,7 +93,7 @@ struct alignas(kCacheLine) SubmissionRecord {
         Block block;
     } body;
 };
-static_assert(sizeof(SubmissionRecord) == kCacheLine);
+static_assert(sizeof(SubmissionRecord) == kRecordOctets);
 
 enum class CompletionKind : std::uint8_t {
     kMessage = 1,  ///< (a chunk of) a message: source, stream, tag
@@ -157,7 +160,7 @@ struct alignas(kCacheLine) CompletionRecord {
         Block block;
     } body;
 };
-static_assert(sizeof(CompletionRecord) == kCacheLine);
+static_assert(sizeof(CompletionRecord) == kRecordOctets);
 
 /// Writes the fields before the tag of a kMessage, except the mark, in two stores.
 inline void write_message_head(CompletionRecord& out, std::uint8_t flags,
@@ -200,7 +203,7 @@ struct GroupOffers {
     std::uint16_t per_node;   ///< maximum of the group's ranks on one node
     std::uint32_t offers[9];  ///< AddressOffer::packed()
 };
-static_assert(sizeof(GroupOffers) == kInlineOctetsMax);
+static_assert(sizeof(GroupOffers) <= kInlineOctetsMax);
 
 /// The process of a client, as the kernel named it to the engine when it attached. Numbers count in
 /// the engine's namespaces.
@@ -216,7 +219,7 @@ struct NearRows {
     ProcessRow self;
     ProcessRow peer;
 };
-static_assert(sizeof(NearRows) == 32 && sizeof(NearRows) <= kInlineOctetsMax);
+static_assert(sizeof(NearRows) <= kInlineOctetsMax);
 
 inline constexpr std::size_t kJobNameOctetsMax = 64;
 inline constexpr std::size_t kProfileOctetsMax = 32;
@@ -264,6 +267,6 @@ struct LinkCall {
     unsigned char address[kAddressOctets];
     std::uint64_t timeout_ns;  ///< 0: the engine's default
 };
-static_assert(sizeof(LinkCall) == kInlineOctetsMax);
+static_assert(sizeof(LinkCall) <= kInlineOctetsMax);
 
 }  // namespace ulc::abi

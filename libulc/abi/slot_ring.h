@@ -7,11 +7,11 @@
 //   lap 1 (n=0…)  mark 1 mark 1 mark 1 mark 1
 //   lap 2 (n=4…)  mark 2 mark 2 mark 1 mark 1   ← n = 6 has not come: mark of n = 2
 //
-// A record and its mark share one cache line, so a hand-over costs one line and there is no shared
-// producer index. The consumer of record n waits for mark_of(n) in slot n mod slots. In the other
-// direction, the consumer's cursor (sq_consumed, cq_consumed) is published lazily, once a quarter
-// of the ring. A producer that finds the ring full by that cursor has at least three quarters of it
-// back after the next publication, so laziness cannot stop it.
+// A record begins with its mark, so a hand-over of a short one costs one cache line, and there is
+// no shared producer index. The consumer of record n waits for mark_of(n) in slot n mod slots. In
+// the other direction, the consumer's cursor (sq_consumed, cq_consumed) is published lazily, once a
+// quarter of the ring. A producer that finds the ring full by that cursor has at least three
+// quarters of it back after the next publication, so laziness cannot stop it.
 //
 // Memory orders:
 //   A  producer: store(mark, release)      with  consumer: load(mark, acquire)      the contents

@@ -8,7 +8,7 @@
 
 namespace ulc {
 
-inline constexpr std::size_t kCopyShortMax = 48;
+inline constexpr std::size_t kCopyShortMax = 112;
 
 /// Copies at most kCopyShortMax octets without a call. No octet before or behind is read or
 /// written.
@@ -27,8 +27,8 @@ inline constexpr std::size_t kCopyShortMax = 48;
         std::uint64_t words[2];
     };
     if (octets >= sizeof(Half)) {
-        if (octets > 2 * sizeof(Half))
-            std::memcpy(out + sizeof(Half), in + sizeof(Half), sizeof(Half));
+        for (std::size_t at = sizeof(Half); at + sizeof(Half) < octets; at += sizeof(Half))
+            std::memcpy(out + at, in + at, sizeof(Half));
         ends(Half{});
     } else if (octets >= 8) {
         ends(std::uint64_t{});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Delivery to one client: packets in order → completion records and blocks of the rx arena.
 //
-//   one packet, ≤ 40 bytes         inside the completion record
+//   one packet, ≤ 104 bytes        inside the completion record
 //   one packet, longer             a separate block
 //   several, ≤ half of the arena   one block for the whole message, completed when whole, so that
 //                                  the client may take it without a second copy

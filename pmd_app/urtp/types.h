@@ -82,7 +82,7 @@ struct MessageSize {
 /// A whole message that one packet carries. Its fields are judged; its payload is read once.
 struct ShortMessage {
     /// Transport::short_octets_max() is at least this.
-    static constexpr std::uint32_t kOctetsSure = 40;
+    static constexpr std::uint32_t kOctetsSure = 104;
 
     StreamId stream = 0;
     std::uint32_t octets = 0;

@@ -3,7 +3,7 @@
 // receiver that the sender maps as well. Used by Near. Neither side trusts the other:
 //
 //   0       NearControl                the receiver's cursor has a separate cache line
-//   4096    kNearSlots records         messages of up to 40 bytes lie in their record
+//   4096    kNearSlots records         messages of up to 104 bytes lie in their record
 //   …       kNearDataBytes             longer ones, in blocks that are used in a circle
 //
 //   sender    keeps what is in use in its own memory; a cursor of the receiver that no correct

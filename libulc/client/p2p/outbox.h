@@ -2,7 +2,7 @@
 // The send path of one endpoint: messages of any length → submission records and blocks of the tx
 // arena.
 //
-//   ≤ 40 bytes, all members      inside the record: done when written
+//   ≤ 104 bytes, all members     inside the record: done when written
 //   ≤ one chunk                  copied into one block: done when written; the block comes back
 //                                when the engine has copied it
 //   longer                       chunk by chunk, as blocks come back; the request waits in the

@@ -27,7 +27,7 @@ constexpr std::int64_t kLimit = 60'000'000'000;  // ns
 constexpr std::uint64_t kUnicast = 1;
 constexpr std::uint64_t kMulticast = 2;
 constexpr std::uint64_t kInGroup = 3;
-constexpr std::size_t kLengths[] = {0,    1,    40,   41,   1000, 1469,   1470,
+constexpr std::size_t kLengths[] = {0,    1,    104,  105,  1000, 1469,   1470,
                                     1478, 1479, 1486, 1487, 5000, 100'000};
 constexpr std::size_t kLongest = 100'000;
 constexpr unsigned kBurst = 12;

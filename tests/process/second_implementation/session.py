@@ -19,7 +19,7 @@ LIMIT = 30.0  # seconds of one case
 UNICAST, MULTICAST, IN_GROUP = 1, 2, 3  # tags of exchange
 BURST = 12  # copies of a unicast in its mode `bursts`
 # Lengths of exchange
-LENGTHS = [0, 1, 40, 41, 1000, 1469, 1470, 1478, 1479, 1486, 1487, 5000, 100_000]
+LENGTHS = [0, 1, 104, 105, 1000, 1469, 1470, 1478, 1479, 1486, 1487, 5000, 100_000]
 DISAGREEMENT = ["drop_" + reason for reason in (
     "ack_range ack_stream after_unmeetable beyond_window crc extension flags forward framing job "
     "misrouted own_echo short type unsealed version wrong_source").split()]

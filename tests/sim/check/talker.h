@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "abi/records.h"
 #include "base/prng.h"
 #include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/programs/oracle.h"
@@ -60,13 +61,14 @@ public:
     std::map<Rank, Nanos> died_at;        ///< time at which this rank was notified
 
 private:
+    static constexpr std::size_t kOctetsMin = abi::kInlineOctetsMax + 1;  ///< each send is answered
     static constexpr std::size_t kOctetsMax = 3000;
 
     void say(RingClient& client) {
         const bool to_all = prng_.chance(0.3);
         auto to = static_cast<Rank>(prng_.below(sent.size()));
         if (to == rank_) to = static_cast<Rank>((to + 1U) % sent.size());
-        const std::size_t octets = 100 + prng_.below(kOctetsMax - 100);
+        const std::size_t octets = kOctetsMin + prng_.below(kOctetsMax - kOctetsMin);
         const std::uint32_t cookie = client.cookie_next();
         if (!client.send(to_all ? client.world : to, 1, Oracle::payload(1, octets))) return;
         cookies_.push_back(cookie);

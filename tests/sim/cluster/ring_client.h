@@ -58,7 +58,7 @@ public:
     /// `nonce`: a launcher's, abbreviated; 0: by hand. `patience`: as JoinRequest has it.
     bool join(std::string_view name, Rank rank, std::uint16_t size, std::uint8_t nonce = 0,
               Nanos patience = 0);
-    /// Sends one record for the whole message. Up to 40 bytes go inline unless there is a subset.
+    /// Sends one record for the whole message. Up to 104 bytes go inline unless there is a subset.
     /// Payloads from kDirectMin on are sent from separate memory, which lives until then, if the
     /// engine reaches it. Returns false if there is no space.
     bool send(std::uint32_t stream, std::uint64_t tag, std::span<const std::byte> payload,

@@ -296,7 +296,7 @@ std::uint64_t carried_when_late(std::size_t octets, Nanos late,
 }
 
 TEST(Offload, passes_on_what_the_client_got_before) {
-    for (const std::size_t octets : {40U, 5000U, 60'000U})
+    for (const std::size_t octets : {104U, 5000U, 60'000U})
         EXPECT_EQ(carried_when_late(octets, 30 * kMillisecond), 4U) << octets;
 }
 

@@ -306,7 +306,7 @@ TEST(BackPressure, releases_pass_waiting_sends_in_a_ring_of_8) {
 TEST(BackPressure, sends_leave_while_their_client_takes_nothing) {
     constexpr std::size_t kMessages = 200;
     for (const bool same_node : {false, true}) {
-        for (const std::uint32_t octets : {41U, 1000U, 4000U}) {
+        for (const std::uint32_t octets : {105U, 1000U, 4000U}) {
             ClusterConfig config;
             config.sizes = {256, 8, 1U << 20, 1U << 20};
             SimCluster cluster(config);

@@ -73,7 +73,9 @@ private:
             octets[n] = static_cast<unsigned char>(prng_.next());
         if (prng_.chance(0.9)) record.kind = static_cast<abi::SubmitKind>(1 + prng_.below(11));
         if (prng_.chance(0.9)) record.flags &= 0x7f;
-        if (prng_.chance(0.5)) record.inline_length = static_cast<std::uint16_t>(prng_.below(48));
+        if (prng_.chance(0.5))
+            record.inline_length =
+                static_cast<std::uint16_t>(prng_.below(abi::kInlineOctetsMax + 8));
         if (prng_.chance(0.5)) record.stream = static_cast<std::uint32_t>(prng_.below(4));
         if (prng_.chance(0.3)) record.stream = cluster_.client(index_).world;
         if (prng_.chance(0.7) && (record.flags & abi::kSubmitInline) == 0) {

@@ -66,7 +66,7 @@ std::string text_of(std::size_t from, unsigned number, std::size_t octets) {
     return text;
 }
 
-constexpr std::size_t kLengths[] = {0, 5, 40, 41, 1486, 4000, 60'000, 200'000};
+constexpr std::size_t kLengths[] = {0, 5, 104, 105, 1486, 4000, 60'000, 200'000};
 
 /// Every endpoint sends to every other one; receives name any source. from: rendezvous.
 void exchange(std::uint64_t from) {

@@ -100,7 +100,7 @@ void exchange(std::uint64_t seed) {
     ASSERT_TRUE(w.opened);
     constexpr std::size_t kEndpoints = 4;
     constexpr std::uint64_t kMessages = 24;
-    constexpr std::size_t kLengths[] = {0, 1, 40, 41, 1400, 1500, 9000, 40'000};
+    constexpr std::size_t kLengths[] = {0, 1, 104, 105, 1400, 1500, 9000, 40'000};
     std::map<std::pair<std::size_t, Rank>, std::size_t> from;  ///< senders, by slot
     std::vector<std::pair<std::size_t, Rank>> flows;
     for (std::size_t a = 0; a < kEndpoints; ++a) {
@@ -124,7 +124,8 @@ void exchange(std::uint64_t seed) {
             const std::uint64_t done = w.at(client).sends_done.size();
             if (sent[f] == kMessages || submitted[client] > done + 6) continue;
             if (!w.send(client, slot, tag, kLengths[sent[f] % 8])) continue;
-            if (kLengths[sent[f] % 8] > 40) ++submitted[client];  // shorter ones are not answered
+            if (kLengths[sent[f] % 8] > abi::kInlineOctetsMax)
+                ++submitted[client];  // shorter ones are not answered
             ++sent[f];
         }
         for (std::size_t client = 0; client < kEndpoints; ++client) {

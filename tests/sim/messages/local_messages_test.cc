@@ -207,7 +207,7 @@ TEST_F(LocalMessages, random_traffic_keeps_its_order) {
             const auto from = static_cast<Rank>(random.below(kRanks));
             const auto to = static_cast<Rank>((from + 1 + random.below(kRanks - 1)) % kRanks);
             const bool is_long = random.chance(0.05);
-            const auto octets = static_cast<std::uint32_t>(random.below(is_long ? 4000 : 50));
+            const auto octets = static_cast<std::uint32_t>(random.below(is_long ? 4000 : 130));
             (void)send(from, to, random.chance(0.05), octets);
             for (std::uint64_t rounds = random.below(4); rounds > 0; --rounds)
                 run(static_cast<unsigned>(random.below(3)));

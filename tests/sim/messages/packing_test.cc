@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "abi/records.h"
 #include "base/prng.h"
 #include "tests/sim/cluster/sim_cluster.h"
 #include "tests/sim/messages/flood.h"
@@ -117,7 +118,7 @@ TEST(Packing, random_lengths_reach_a_small_slow_client_once_and_in_order) {
         std::vector<Sent> list;
         std::vector<std::vector<std::size_t>> expected(2);
         for (std::size_t n = 0; n < 400; ++n) {
-            const std::size_t most = random.below(8) == 0 ? 4000 : 60;
+            const std::size_t most = random.below(8) == 0 ? 4000 : 160;
             expected[1].push_back(n);
             list.push_back({1, n, octets(random, random.below(most))});
         }
@@ -141,7 +142,7 @@ TEST(Packing, messages_share_a_packet_only_with_others_to_the_same_ranks) {
         const bool to_group = kind >= 2;
         const std::uint64_t subset = kind == 3 ? 2 : kind == 4 ? 4 : 0;
         list.push_back({to_group ? world : static_cast<std::uint32_t>(1 + kind), n,
-                        octets(random, 41 + random.below(20)), subset});
+                        octets(random, abi::kInlineOctetsMax + 1 + random.below(20)), subset});
         const bool first = kind == 0 || kind == 2 || kind == 3;
         const bool second = kind == 1 || kind == 2 || kind == 4;
         if (first) expected[1].push_back(n);

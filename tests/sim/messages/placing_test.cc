@@ -91,7 +91,7 @@ private:
     }
     /// Returns a length near the limit of one packet, or of several.
     std::size_t some_length() {
-        const std::size_t around[] = {0,    40,       abi::kPlacedMin, kMtu - 50, kMtu - 28,
+        const std::size_t around[] = {0,    104,      abi::kPlacedMin, kMtu - 50, kMtu - 28,
                                       kMtu, 2 * kMtu, 30'000,          200'000};
         return around[random_.below(std::size(around))] + random_.below(40);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "abi/records.h"
 #include "base/group_handle.h"
 
 namespace ulc::sim {
@@ -162,7 +163,7 @@ void Traffic::plan(Rank rank, State& s) {
     s.subset = 0;
     s.number = (std::uint64_t{rank} << 32) + s.sent + 1;
     const std::uint64_t size = prng_.below(10);
-    s.length = size < 6   ? prng_.below(64)
+    s.length = size < 6   ? prng_.below(2 * abi::kInlineOctetsMax)
                : size < 9 ? prng_.below(4000)
                           : prng_.below(config_.length_max);
     const std::uint64_t kind = prng_.below(10);

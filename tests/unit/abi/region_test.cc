@@ -65,8 +65,10 @@ TEST(Region, refuses_hostile_values_of_every_field) {
             const auto inside = [&](std::uint64_t offset, std::uint64_t octets) {
                 return offset >= kPageOctets && offset + octets <= base.region_octets;
             };
-            EXPECT_TRUE(inside(layout.sq_offset, std::uint64_t{layout.sq_slots} * 64));
-            EXPECT_TRUE(inside(layout.cq_offset, std::uint64_t{layout.cq_slots} * 64));
+            EXPECT_TRUE(inside(layout.sq_offset,
+                               std::uint64_t{layout.sq_slots} * sizeof(SubmissionRecord)));
+            EXPECT_TRUE(inside(layout.cq_offset,
+                               std::uint64_t{layout.cq_slots} * sizeof(SubmissionRecord)));
             EXPECT_TRUE(inside(layout.rq_offset, std::uint64_t{layout.rq_entries} * 4));
             EXPECT_GE(layout.rq_entries, rx_blocks_max(layout.rx_arena_octets));
             EXPECT_TRUE(inside(layout.dq_offset, std::uint64_t{layout.dq_entries} * 4));

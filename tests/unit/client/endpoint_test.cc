@@ -227,7 +227,7 @@ TEST(EmbeddedClient, who_waits_does_not_yield_while_the_engine_moves_frames) {
 
 TEST_F(Client, messages_of_every_length_arrive_chunk_by_chunk) {
     engine.form(0, 2);
-    for (const std::size_t octets : {41U, 64U, 4096U, 8192U, 8193U, 100'000U, 1'000'003U}) {
+    for (const std::size_t octets : {105U, 128U, 4096U, 8192U, 8193U, 100'000U, 1'000'003U}) {
         const std::string text = pattern(octets);
         ulc_request request;
         ASSERT_EQ(ulc_send(ep, 1, 3, text.data(), octets, &request), ULC_OK);
@@ -495,7 +495,7 @@ TEST_F(Client, a_send_that_was_done_before_the_end_of_the_endpoint_is_done) {
 
 TEST_F(Client, the_end_of_a_send_that_is_not_out_closes_the_endpoint) {
     engine.form(0, 2);
-    const std::string text(41, 'x');
+    const std::string text(abi::kInlineOctetsMax + 1, 'x');
     ASSERT_EQ(ulc_send(engine.endpoint.get(), 1, 0, text.data(), text.size(), nullptr), ULC_OK);
     const auto record = engine.take(SubmitKind::kSend);
     ASSERT_TRUE(record.has_value());
@@ -526,7 +526,7 @@ TEST_F(Client, records_that_no_engine_writes_close_the_endpoint) {
     spoil([](ScriptedEngine& e) {
         auto& message = e.claim(CompletionKind::kMessage);
         message.flags = abi::kCompleteInline | abi::kCompleteFirst | abi::kCompleteLast;
-        message.inline_length = 41;
+        message.inline_length = abi::kInlineOctetsMax + 1;
     });
     spoil([](ScriptedEngine& e) {  // a chunk without bytes
         auto& message = e.claim(CompletionKind::kMessage);

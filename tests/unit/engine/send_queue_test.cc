@@ -287,7 +287,8 @@ TEST(SendQueue, a_record_with_wishes_or_errors_does_not_take_the_fast_path) {
     Rig rig;
     ASSERT_EQ(rig.world.send(0, 1, "makes the stream"), urtp::Admission::kYes);
     EXPECT_FALSE(rig.send_short(1, 0)) << "not inside its record";
-    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline, 41)) << "longer than a record holds";
+    EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline, abi::kInlineOctetsMax + 1))
+        << "longer than a record holds";
     EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitNotify));
     EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitNotifyAcked));
     EXPECT_FALSE(rig.send_short(1, abi::kSubmitInline | abi::kSubmitHasSubset));

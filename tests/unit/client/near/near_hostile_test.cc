@@ -31,16 +31,16 @@ TEST_P(ClientNearSpoiled, a_malformed_record_ends_the_ring_and_is_counted) {
 
 INSTANTIATE_TEST_SUITE_P(
     all, ClientNearSpoiled,
-    testing::Values(Spoiled{"kind", [](auto& r) { r.kind = abi::SubmitKind::kLeave; }},
-                    Spoiled{"tag_of_libulc", [](auto& r) { r.tag = kLibulcTags | 7; }},
-                    Spoiled{"inline_length", [](auto& r) { r.inline_length = 41; }},
-                    Spoiled{"block_too_long",
-                            [](auto& r) { r.flags = 0, r.body.block = {0, 32'769, 0, 0, 0, 0}; }},
-                    Spoiled{"block_outside",
-                            [](auto& r) { r.flags = 0, r.body.block = {131'072, 1, 0, 0, 0, 0}; }},
-                    Spoiled{
-                        "block_wraps",
-                        [](auto& r) { r.flags = 0, r.body.block = {UINT32_MAX, 2, 0, 0, 0, 0}; }}),
+    testing::Values(
+        Spoiled{"kind", [](auto& r) { r.kind = abi::SubmitKind::kLeave; }},
+        Spoiled{"tag_of_libulc", [](auto& r) { r.tag = kLibulcTags | 7; }},
+        Spoiled{"inline_length", [](auto& r) { r.inline_length = abi::kInlineOctetsMax + 1; }},
+        Spoiled{"block_too_long",
+                [](auto& r) { r.flags = 0, r.body.block = {0, 32'769, 0, 0, 0, 0}; }},
+        Spoiled{"block_outside",
+                [](auto& r) { r.flags = 0, r.body.block = {131'072, 1, 0, 0, 0, 0}; }},
+        Spoiled{"block_wraps",
+                [](auto& r) { r.flags = 0, r.body.block = {UINT32_MAX, 2, 0, 0, 0, 0}; }}),
     [](const auto& one) { return std::string(one.param.what); });
 
 TEST_F(ClientNear, a_count_that_never_comes_holds_up_only_its_ring) {
@@ -63,18 +63,18 @@ TEST_F(ClientNear, bytes_that_a_match_has_seen_are_not_read_again) {
     connect();
     static std::byte* block = nullptr;
     static ulc_request part;
-    static char into[100];
+    static char into[200];
     static ulc_piece piece{into, sizeof into};
     ulc_request many;
     const auto give = [](ulc_request*, const ulc_status*, const void* head, std::size_t octets,
                          ulc_part* place) {
         EXPECT_EQ(octets, 64U);
         EXPECT_EQ(static_cast<const char*>(head)[0], 'a');
-        std::memset(block, 'b', 100);
+        std::memset(block, 'b', sizeof into);
         *place = {&part, &piece, 1, 1};
     };
     ASSERT_EQ(ulc_receive_many(b, 0, kTag, UINT64_MAX, give, &many), ULC_OK);
-    send(std::string(100, 'a'));
+    send(std::string(sizeof into, 'a'));
     block = ring() + kNearDataAt + slot(0).body.block.offset;
     second.endpoint->poll();
     ASSERT_EQ(ulc_test(b, &part, nullptr), ULC_OK);

@@ -79,7 +79,7 @@ TEST_F(NearKernel, the_sender_maps_the_receivers_memory) {
     unsigned taken = 0;
     while (taken < 5000) {
         std::string text =
-            pattern(random.below(3) == 0 ? random.below(kNearMax + 1) : random.below(60));
+            pattern(random.below(3) == 0 ? random.below(kNearMax + 1) : random.below(160));
         if (writes.send(taken, under_way.size(), Pieces::one(text.data(), text.size()))) {
             under_way.push_back(std::move(text));
             if (random.below(2) == 0) continue;
@@ -102,7 +102,7 @@ TEST_F(NearKernel, two_threads_that_write_and_read_at_once_lose_and_change_nothi
     constexpr std::uint32_t kMessages = 20'000;
     // Message n has the byte n in all of its length, which a generator of this seed decides.
     const auto next_length = [](Prng& random) {
-        return random.below(4) == 0 ? random.below(kNearMax + 1) : random.below(100);
+        return random.below(4) == 0 ? random.below(kNearMax + 1) : random.below(200);
     };
     std::thread writer([&] {
         NearSender writes(sender);
