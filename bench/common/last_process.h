@@ -25,9 +25,14 @@ struct LastProcess {
     double ahead_seconds = 0;
 };
 
+/// Returns the seconds of the monotonic clock.
+[[nodiscard]] double seconds_now();
+
 /// Collective. `call` runs the collective; each of the ranks is looked at for `looks` calls, then
-/// `calls` calls are timed. The way of a word is half of a round trip, mean of `looks`.
+/// `calls` calls are timed. The way of a word is half of a round trip, mean of `looks`. `clock`:
+/// the caller's, in seconds.
 [[nodiscard]] LastProcess time_to_last(Transport& transport, const std::function<void()>& call,
-                                       unsigned looks, unsigned calls);
+                                       unsigned looks, unsigned calls,
+                                       const std::function<double()>& clock = seconds_now);
 
 }  // namespace ulc::bench
