@@ -55,4 +55,68 @@ bool Blocks::give_back() {
     return true;
 }
 
+bool TypedBlocks::take(const ulc_mpi_block* blocks, std::size_t count, bool fill) {
+    std::size_t total = 0;
+    try {
+        blocks_.assign(blocks, blocks + count);
+        lengths_.resize(count);
+        offsets_.resize(count);
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    for (std::size_t i = 0; i < count; ++i)
+        total += lengths_[i] = blocks[i].count * blocks[i].type.size;
+    if (total == 0) return true;
+    if (lie_packed()) {
+        auto lowest = UINTPTR_MAX;
+        for (std::size_t i = 0; i < count; ++i)
+            if (lengths_[i] != 0) lowest = std::min(lowest, first_byte(i));
+        for (std::size_t i = 0; i < count; ++i)
+            offsets_[i] = lengths_[i] == 0 ? 0 : first_byte(i) - lowest;
+        data_ = reinterpret_cast<unsigned char*>(lowest);
+        return true;
+    }
+    scratch_.reset(new (std::nothrow) unsigned char[total]);
+    data_ = scratch_.get();
+    if (data_ == nullptr) return false;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        offsets_[i] = at;
+        at += lengths_[i];
+    }
+    return !fill || pack();
+}
+
+bool TypedBlocks::lie_packed() const {
+    return std::all_of(blocks_.begin(), blocks_.end(), [](const ulc_mpi_block& block) {
+        return block.count * block.type.size == 0 || block.type.tight != 0 ||
+               session().hooks().contiguous(&block.type, block.count) != 0;
+    });
+}
+
+std::uintptr_t TypedBlocks::first_byte(std::size_t i) const {
+    return reinterpret_cast<std::uintptr_t>(moved(blocks_[i].memory, blocks_[i].type.true_lb));
+}
+
+bool TypedBlocks::pack() {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+        const ulc_mpi_block& block = blocks_[i];
+        if (lengths_[i] != 0 && session().hooks().pack(&block.type, block.count, block.memory,
+                                                       data_ + offsets_[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool TypedBlocks::give_back() {
+    for (std::size_t i = 0; scratch_ != nullptr && i < blocks_.size(); ++i) {
+        const ulc_mpi_block& block = blocks_[i];
+        if (lengths_[i] != 0 &&
+            session().hooks().unpack(&block.type, block.count, moved(block.memory, 0),
+                                     data_ + offsets_[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
 }  // namespace ulc::mpi

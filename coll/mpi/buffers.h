@@ -97,4 +97,27 @@ private:
     std::vector<std::size_t> offsets_;
 };
 
+/// Blocks that each have an address and a type.
+class TypedBlocks {
+public:
+    /// Takes `count` blocks, each like Buffer::take().
+    [[nodiscard]] bool take(const ulc_mpi_block* blocks, std::size_t count, bool fill);
+    [[nodiscard]] bool give_back();
+    [[nodiscard]] unsigned char* data() { return data_; }
+    [[nodiscard]] const std::size_t* lengths() const { return lengths_.data(); }
+    [[nodiscard]] const std::size_t* offsets() const { return offsets_.data(); }
+
+private:
+    /// True if each block lies in memory as it is packed.
+    [[nodiscard]] bool lie_packed() const;
+    [[nodiscard]] std::uintptr_t first_byte(std::size_t i) const;
+    [[nodiscard]] bool pack();
+
+    std::vector<ulc_mpi_block> blocks_;
+    unsigned char* data_ = no_bytes;
+    std::unique_ptr<unsigned char[]> scratch_;
+    std::vector<std::size_t> lengths_;
+    std::vector<std::size_t> offsets_;
+};
+
 }  // namespace ulc::mpi

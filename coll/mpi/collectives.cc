@@ -263,4 +263,21 @@ int ulc_mpi_alltoallv(ulc_mpi_comm* comm, int in_place, const void* input, ulc_m
         [](Ends<Blocks, Blocks>& given) { return given.out.give_back(); });
 }
 
+int ulc_mpi_alltoallw(ulc_mpi_comm* comm, int in_place, const ulc_mpi_block* from,
+                      const ulc_mpi_block* to, ulc_mpi_pending* pending) {
+    Ends<TypedBlocks, TypedBlocks> ends;
+    if (!ends.out.take(to, comm->count, in_place != 0)) return ULC_ERR_NO_MEMORY;
+    if (!in_place && !ends.in.take(from, comm->count, true)) return ULC_ERR_NO_MEMORY;
+    const ulc_group group = comm->group;
+    return perform(
+        *comm, "MPI_Alltoallw", pending, std::move(ends),
+        [=](Ends<TypedBlocks, TypedBlocks>& given, ulc_coll** op) {
+            return ulc_alltoallv_start(ep(), group, in_place ? nullptr : given.in.data(),
+                                       in_place ? nullptr : given.in.lengths(),
+                                       in_place ? nullptr : given.in.offsets(), given.out.data(),
+                                       given.out.lengths(), given.out.offsets(), nullptr, op);
+        },
+        [](Ends<TypedBlocks, TypedBlocks>& given) { return given.out.give_back(); });
+}
+
 }  // extern "C"

@@ -77,6 +77,7 @@ enum ulc_mpi_op {
     ULC_MPI_ALLGATHERV,
     ULC_MPI_ALLTOALL,
     ULC_MPI_ALLTOALLV,
+    ULC_MPI_ALLTOALLW,
     ULC_MPI_REDUCE,
     ULC_MPI_ALLREDUCE,
     ULC_MPI_REDUCE_SCATTER,
@@ -184,6 +185,17 @@ int ulc_mpi_alltoall(ulc_mpi_comm* comm, int in_place, const void* input, size_t
 int ulc_mpi_alltoallv(ulc_mpi_comm* comm, int in_place, const void* input, ulc_mpi_blocks from,
                       const ulc_mpi_type* input_type, void* output, ulc_mpi_blocks to,
                       const ulc_mpi_type* output_type, ulc_mpi_pending* pending);
+
+/* `count` elements of a type at an address. */
+typedef struct ulc_mpi_block {
+    const void* memory;
+    size_t count;
+    ulc_mpi_type type;
+} ulc_mpi_block;
+
+/* from, to: one block a member. They are read by this call only. */
+int ulc_mpi_alltoallw(ulc_mpi_comm* comm, int in_place, const ulc_mpi_block* from,
+                      const ulc_mpi_block* to, ulc_mpi_pending* pending);
 
 /* True if elements of that type can be reduced by ULC at all. */
 int ulc_mpi_reducible(const ulc_mpi_type* type);

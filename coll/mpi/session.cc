@@ -30,14 +30,12 @@ bool flag(const char* name) {
 }
 
 constexpr const char* kOpNames[ULC_MPI_BLOCKING_OPS] = {
-    "MPI_Barrier",        "MPI_Bcast",
-    "MPI_Gather",         "MPI_Gatherv",
-    "MPI_Scatter",        "MPI_Scatterv",
-    "MPI_Allgather",      "MPI_Allgatherv",
-    "MPI_Alltoall",       "MPI_Alltoallv",
-    "MPI_Reduce",         "MPI_Allreduce",
-    "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
-    "MPI_Scan",           "MPI_Exscan"};
+    "MPI_Barrier",   "MPI_Bcast",          "MPI_Gather",
+    "MPI_Gatherv",   "MPI_Scatter",        "MPI_Scatterv",
+    "MPI_Allgather", "MPI_Allgatherv",     "MPI_Alltoall",
+    "MPI_Alltoallv", "MPI_Alltoallw",      "MPI_Reduce",
+    "MPI_Allreduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+    "MPI_Scan",      "MPI_Exscan"};
 constexpr const char* kWayTexts[ULC_MPI_WAYS] = {
     "by ULC",
     "by the MPI: the job of all ranks did not form",

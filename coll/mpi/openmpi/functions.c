@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The blocking functions of a module: each asks whether the members agreed on ULC, and passes the
  * call on to it or to what was there before. */
+#include <stdlib.h>
+
 #include "coll/mpi/openmpi/glue.h"
 
 #include <ulc.h>
@@ -40,6 +42,34 @@ int mca_coll_ulc_error(int error) {
         default:
             return OMPI_ERROR;
     }
+}
+
+/* A block a member, at displacements in bytes; freed by free(). NULL: no memory. */
+static ulc_mpi_block* typed_blocks(int size, const void* buffer, const int* counts,
+                                   const int* displacements, ompi_datatype_t* const* types) {
+    ulc_mpi_block* blocks = calloc((size_t)size, sizeof *blocks);
+    for (int r = 0; blocks != NULL && !IN_PLACE(buffer) && r < size; ++r) {
+        blocks[r].memory = (const char*)buffer + displacements[r];
+        blocks[r].count = (size_t)counts[r];
+        blocks[r].type = mca_coll_ulc_type(types[r]);
+    }
+    return blocks;
+}
+
+int mca_coll_ulc_alltoallw(ompi_communicator_t* comm, mca_coll_base_module_t* base, const void* in,
+                           const int* in_counts, const int* in_displacements,
+                           ompi_datatype_t* const* in_types, void* out, const int* out_counts,
+                           const int* out_displacements, ompi_datatype_t* const* out_types,
+                           ulc_mpi_pending* pending) {
+    const int size = ompi_comm_size(comm);
+    ulc_mpi_block* from = typed_blocks(size, in, in_counts, in_displacements, in_types);
+    ulc_mpi_block* to = typed_blocks(size, out, out_counts, out_displacements, out_types);
+    const int error = from != NULL && to != NULL
+                          ? ulc_mpi_alltoallw(MODULE(base)->comm, IN_PLACE(in), from, to, pending)
+                          : ULC_ERR_NO_MEMORY;
+    free(from);
+    free(to);
+    return error;
 }
 
 static int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* base) {
@@ -159,6 +189,18 @@ static int alltoallv(const void* in, const int* in_counts, const int* in_displac
     const ulc_mpi_blocks wanted = {out_counts, out_displacements};
     return mca_coll_ulc_error(ulc_mpi_alltoallv(MODULE(base)->comm, IN_PLACE(in), in, given, &from,
                                                 out, wanted, &to, NULL));
+}
+
+static int alltoallw(const void* in, const int* in_counts, const int* in_displacements,
+                     ompi_datatype_t* const* in_types, void* out, const int* out_counts,
+                     const int* out_displacements, ompi_datatype_t* const* out_types,
+                     ompi_communicator_t* comm, mca_coll_base_module_t* base) {
+    if (!by_ulc(base, ULC_MPI_ALLTOALLW))
+        return BEFORE(alltoallw, in, in_counts, in_displacements, in_types, out, out_counts,
+                      out_displacements, out_types, comm);
+    return mca_coll_ulc_error(mca_coll_ulc_alltoallw(comm, base, in, in_counts, in_displacements,
+                                                     in_types, out, out_counts, out_displacements,
+                                                     out_types, NULL));
 }
 
 static int reduce(const void* in, void* out, int count, ompi_datatype_t* type, ompi_op_t* op,

@@ -26,6 +26,7 @@
     X(allgatherv)           \
     X(alltoall)             \
     X(alltoallv)            \
+    X(alltoallw)            \
     X(reduce)               \
     X(allreduce)            \
     X(reduce_scatter)       \
@@ -43,6 +44,7 @@
     X(iallgatherv)              \
     X(ialltoall)                \
     X(ialltoallv)               \
+    X(ialltoallw)               \
     X(ireduce)                  \
     X(iallreduce)               \
     X(ireduce_scatter)          \
@@ -69,6 +71,13 @@ ulc_mpi_operator mca_coll_ulc_operator(ompi_op_t* op);
 
 /* As mca_coll_ulc_type(); no bytes for MPI_IN_PLACE, whose type may be anything. */
 ulc_mpi_type mca_coll_ulc_type_of(const void* buffer, ompi_datatype_t* type);
+/* ulc_mpi_alltoallw() with the arguments of MPI_Alltoallw. */
+int mca_coll_ulc_alltoallw(ompi_communicator_t* comm, mca_coll_base_module_t* base, const void* in,
+                           const int* in_counts, const int* in_displacements,
+                           ompi_datatype_t* const* in_types, void* out, const int* out_counts,
+                           const int* out_displacements, ompi_datatype_t* const* out_types,
+                           ulc_mpi_pending* pending);
+
 /* Open MPI's code for a ulc_error. */
 int mca_coll_ulc_error(int error);
 

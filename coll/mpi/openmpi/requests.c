@@ -78,7 +78,8 @@ static int by_ulc(mca_coll_base_module_t* base, enum ulc_mpi_op op, const ulc_mp
 #define BEGIN(call)                                    \
     ulc_request_t* mine = new_request(comm);           \
     if (mine == NULL) return OMPI_ERR_OUT_OF_RESOURCE; \
-    ulc_mpi_comm* ours = MODULE(base)->comm;           \
+    ulc_mpi_comm* const ours = MODULE(base)->comm;     \
+    (void)ours;                                        \
     return begun(call, mine, request)
 
 static int ibarrier(ompi_communicator_t* comm, ompi_request_t** request,
@@ -202,6 +203,18 @@ static int ialltoallv(const void* in, const int* in_counts, const int* in_displa
     const ulc_mpi_blocks wanted = {out_counts, out_displacements};
     BEGIN(
         ulc_mpi_alltoallv(ours, IN_PLACE(in), in, given, &from, out, wanted, &to, &mine->pending));
+}
+
+static int ialltoallw(const void* in, const int* in_counts, const int* in_displacements,
+                      ompi_datatype_t* const* in_types, void* out, const int* out_counts,
+                      const int* out_displacements, ompi_datatype_t* const* out_types,
+                      ompi_communicator_t* comm, ompi_request_t** request,
+                      mca_coll_base_module_t* base) {
+    if (!by_ulc(base, ULC_MPI_ALLTOALLW, NULL))
+        return BEFORE(ialltoallw, in, in_counts, in_displacements, in_types, out, out_counts,
+                      out_displacements, out_types, comm, request);
+    BEGIN(mca_coll_ulc_alltoallw(comm, base, in, in_counts, in_displacements, in_types, out,
+                                 out_counts, out_displacements, out_types, &mine->pending));
 }
 
 static int ireduce(const void* in, void* out, int count, ompi_datatype_t* type, ompi_op_t* op,
