@@ -4,6 +4,7 @@
 #include <coll.h>
 
 #include "client/error_text.h"
+#include "coll/coll_for_mpi.h"
 #include "coll/operation.h"
 
 using ulc::coll::Arguments;
@@ -314,7 +315,7 @@ const char* ulc_coll_medium(ulc_endpoint* ep, ulc_group group, uint16_t* per_nod
 int ulc_coll_test(ulc_endpoint* ep, ulc_coll* operation) {
     if (operation == nullptr || operation->ep != ep) return ULC_ERR_INVALID;
     const int state = operation->run.test();
-    if (state != ULC_ERR_AGAIN) delete operation;
+    if (state != ULC_ERR_AGAIN && !operation->is_kept) delete operation;
     return state;
 }
 
@@ -322,6 +323,12 @@ int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout_ns) {
     if (operation == nullptr || operation->ep != ep) return ULC_ERR_INVALID;
     const int state = operation->run.wait(timeout_ns);
     if (state == ULC_ERR_AGAIN) return ULC_ERR_TIMEOUT;
-    delete operation;
+    if (!operation->is_kept) delete operation;
     return state;
 }
+
+void ulc_coll_keep(ulc_coll* operation) { operation->is_kept = true; }
+
+int ulc_coll_start_again(ulc_coll* operation) { return operation->run.start_again(); }
+
+void ulc_coll_free(ulc_coll* operation) { delete operation; }

@@ -19,6 +19,7 @@ struct ulc_coll {
     ulc_reduction reduction = {};
     ulc::coll::Plan plan;
     ulc::client::ScheduleRun run;
+    bool is_kept = false;  ///< ulc_coll_free() frees it, and not its end
 };
 
 namespace ulc::coll {

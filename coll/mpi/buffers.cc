@@ -10,7 +10,7 @@ bool Blocks::take(const ulc_mpi_type& type, const void* memory, const ulc_mpi_bl
                   std::size_t ranks, bool fill) {
     type_ = type;
     memory_ = memory;
-    given_ = blocks;
+    is_input_ = fill;
     lengths_.resize(ranks);
     offsets_.resize(ranks);
     std::size_t total = 0;
@@ -33,13 +33,22 @@ bool Blocks::take(const ulc_mpi_type& type, const void* memory, const ulc_mpi_bl
     scratch_.reset(new (std::nothrow) unsigned char[total]);
     data_ = scratch_.get();
     if (data_ == nullptr) return false;
+    places_.resize(ranks);
     std::size_t at = 0;
     for (std::size_t r = 0; r < ranks; ++r) {
         offsets_[r] = at;
-        if (fill && lengths_[r] != 0 &&
-            session().hooks().pack(&type_, count_of(blocks, r), block(r), data_ + at) != 0)
-            return false;
+        places_[r] = offset_of(blocks, r, type.extent);
         at += lengths_[r];
+    }
+    return refill();
+}
+
+bool Blocks::refill() {
+    if (!is_input_ || !is_scratch()) return true;
+    for (std::size_t r = 0; r < lengths_.size(); ++r) {
+        if (lengths_[r] != 0 && session().hooks().pack(&type_, lengths_[r] / type_.size, block(r),
+                                                       data_ + offsets_[r]) != 0)
+            return false;
     }
     return true;
 }
@@ -48,7 +57,7 @@ bool Blocks::give_back() {
     if (!is_scratch()) return true;
     for (std::size_t r = 0; r < lengths_.size(); ++r) {
         if (lengths_[r] != 0 &&
-            session().hooks().unpack(&type_, count_of(given_, r), moved(block(r), 0),
+            session().hooks().unpack(&type_, lengths_[r] / type_.size, moved(block(r), 0),
                                      data_ + offsets_[r]) != 0)
             return false;
     }
@@ -57,6 +66,7 @@ bool Blocks::give_back() {
 
 bool TypedBlocks::take(const ulc_mpi_block* blocks, std::size_t count, bool fill) {
     std::size_t total = 0;
+    is_input_ = fill;
     try {
         blocks_.assign(blocks, blocks + count);
         lengths_.resize(count);
@@ -84,7 +94,7 @@ bool TypedBlocks::take(const ulc_mpi_block* blocks, std::size_t count, bool fill
         offsets_[i] = at;
         at += lengths_[i];
     }
-    return !fill || pack();
+    return refill();
 }
 
 bool TypedBlocks::lie_packed() const {
@@ -98,8 +108,8 @@ std::uintptr_t TypedBlocks::first_byte(std::size_t i) const {
     return reinterpret_cast<std::uintptr_t>(moved(blocks_[i].memory, blocks_[i].type.true_lb));
 }
 
-bool TypedBlocks::pack() {
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+bool TypedBlocks::refill() {
+    for (std::size_t i = 0; is_input_ && scratch_ != nullptr && i < blocks_.size(); ++i) {
         const ulc_mpi_block& block = blocks_[i];
         if (lengths_[i] != 0 && session().hooks().pack(&block.type, block.count, block.memory,
                                                        data_ + offsets_[i]) != 0)

@@ -42,6 +42,7 @@ public:
         type_ = type;
         memory_ = memory;
         count_ = count;
+        is_input_ = fill;
         data_ = no_bytes;
         if (count * type.size == 0) return true;
         if (type.tight || session().hooks().contiguous(&type, count)) {
@@ -51,7 +52,12 @@ public:
         scratch_.reset(new (std::nothrow) unsigned char[count * type.size]);
         data_ = scratch_.get();
         if (data_ == nullptr) return false;
-        return !fill || session().hooks().pack(&type, count, memory, data_) == 0;
+        return refill();
+    }
+    /// Packs what was taken with `fill` again. False: the MPI could not.
+    [[nodiscard]] bool refill() {
+        return !is_input_ || !is_scratch() ||
+               session().hooks().pack(&type_, count_, memory_, data_) == 0;
     }
     /// Takes memory as it is, whatever its type.
     void take_plain(const void* memory) { data_ = memory != nullptr ? moved(memory, 0) : no_bytes; }
@@ -67,6 +73,7 @@ private:
     ulc_mpi_type type_{};
     const void* memory_ = nullptr;
     std::size_t count_ = 0;
+    bool is_input_ = false;
     unsigned char* data_ = no_bytes;
     std::unique_ptr<unsigned char[]> scratch_;
 };
@@ -78,9 +85,11 @@ public:
     [[nodiscard]] bool take(const ulc_mpi_type& type, const void* memory,
                             const ulc_mpi_blocks& blocks, std::size_t ranks, bool fill);
     [[nodiscard]] bool give_back();
-    /// The address of a block in the caller's memory.
+    /// Packs what was taken with `fill` again, as Buffer::refill().
+    [[nodiscard]] bool refill();
+    /// The address of a block in the caller's memory; only for blocks that are packed.
     [[nodiscard]] const void* block(std::size_t rank) const {
-        return moved(memory_, offset_of(given_, rank, type_.extent));
+        return moved(memory_, places_[rank]);
     }
     [[nodiscard]] bool is_scratch() const { return scratch_ != nullptr; }
     [[nodiscard]] unsigned char* data() { return data_; }
@@ -90,11 +99,12 @@ public:
 private:
     ulc_mpi_type type_{};
     const void* memory_ = nullptr;
-    ulc_mpi_blocks given_{};
+    bool is_input_ = false;
     unsigned char* data_ = no_bytes;
     std::unique_ptr<unsigned char[]> scratch_;
     std::vector<std::size_t> lengths_;
     std::vector<std::size_t> offsets_;
+    std::vector<std::ptrdiff_t> places_;  ///< in the caller's memory, of packed ones
 };
 
 /// Blocks that each have an address and a type.
@@ -103,6 +113,8 @@ public:
     /// Takes `count` blocks, each like Buffer::take().
     [[nodiscard]] bool take(const ulc_mpi_block* blocks, std::size_t count, bool fill);
     [[nodiscard]] bool give_back();
+    /// Packs what was taken with `fill` again, as Buffer::refill().
+    [[nodiscard]] bool refill();
     [[nodiscard]] unsigned char* data() { return data_; }
     [[nodiscard]] const std::size_t* lengths() const { return lengths_.data(); }
     [[nodiscard]] const std::size_t* offsets() const { return offsets_.data(); }
@@ -111,9 +123,9 @@ private:
     /// True if each block lies in memory as it is packed.
     [[nodiscard]] bool lie_packed() const;
     [[nodiscard]] std::uintptr_t first_byte(std::size_t i) const;
-    [[nodiscard]] bool pack();
 
     std::vector<ulc_mpi_block> blocks_;
+    bool is_input_ = false;
     unsigned char* data_ = no_bytes;
     std::unique_ptr<unsigned char[]> scratch_;
     std::vector<std::size_t> lengths_;

@@ -19,13 +19,13 @@ namespace {
     return moved(memory, static_cast<std::ptrdiff_t>(index) * type.extent);
 }
 
-struct Nothing {};
-
 /// The buffers of a member: its input and its output.
 template <typename In, typename Out>
 struct Ends {
     In in;
     Out out;
+
+    [[nodiscard]] bool refill() { return in.refill() && out.refill(); }
 };
 
 }  // namespace
@@ -38,9 +38,9 @@ extern "C" {
 int ulc_mpi_barrier(ulc_mpi_comm* comm, ulc_mpi_pending* pending) {
     const ulc_group group = comm->group;
     return perform(
-        *comm, "MPI_Barrier", pending, Nothing{},
-        [=](Nothing&, ulc_coll** op) { return ulc_barrier_start(ep(), group, nullptr, op); },
-        [](Nothing&) { return true; });
+        *comm, "MPI_Barrier", pending, NoData{},
+        [=](NoData&, ulc_coll** op) { return ulc_barrier_start(ep(), group, nullptr, op); },
+        [](NoData&) { return true; });
 }
 
 int ulc_mpi_bcast(ulc_mpi_comm* comm, int root, void* buffer, size_t count,

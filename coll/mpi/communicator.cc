@@ -129,14 +129,14 @@ ulc_mpi_way decide(ulc_mpi_comm& comm, ulc_mpi_agree agree, void* context) {
 
 /// Starts a barrier behind the last operation of the group. A failure frees the group at once.
 void begin_farewell(ulc_mpi_comm& comm) {
-    static ulc_mpi_pending no_request = {[](ulc_mpi_pending*, int) {}};
+    static ulc_mpi_pending no_request = {[](ulc_mpi_pending*, int) {}, 0, nullptr};
     const ulc_group group = comm.group;
     static_cast<void>(perform(
-        comm, nullptr, &no_request, 0,
-        [=](int&, ulc_coll** op) {
+        comm, nullptr, &no_request, NoData{},
+        [=](NoData&, ulc_coll** op) {
             return ulc_barrier_start(session().endpoint(), group, nullptr, op);
         },
-        [](int&) { return true; }));
+        [](NoData&) { return true; }));
 }
 
 }  // namespace
@@ -146,6 +146,15 @@ void forget(ulc_mpi_comm& comm) {
     if (comm.forming) return;  // libulc writes the request when the group is made
     delete[] comm.ranks;
     delete &comm;
+}
+
+void end(ulc_mpi_comm& comm) {
+    // A member that frees a group forgets its messages there: all must have received them. The
+    // program does not wait for that, since members may free communicators in any order.
+    if (comm.owns_group && comm.orderly) begin_farewell(comm);
+    const std::lock_guard<std::mutex> hold(session().lock());
+    comm.freed = true;
+    if (comm.pending == 0) forget(comm);
 }
 
 }  // namespace ulc::mpi
@@ -166,12 +175,13 @@ ulc_mpi_comm* ulc_mpi_comm_new(const uint16_t* ranks, uint16_t count, int whole,
 
 void ulc_mpi_comm_free(ulc_mpi_comm* comm, int orderly) {
     if (comm == nullptr) return;
-    // A member that frees a group forgets its messages there: all must have received them. The
-    // program does not wait for that, since members may free communicators in any order.
-    if (comm->owns_group && orderly != 0) ulc::mpi::begin_farewell(*comm);
-    const std::lock_guard<std::mutex> hold(ulc::mpi::session().lock());
-    comm->freed = true;
-    if (comm->pending == 0) ulc::mpi::forget(*comm);
+    {
+        const std::lock_guard<std::mutex> hold(ulc::mpi::session().lock());
+        comm->left = true;
+        comm->orderly = orderly != 0;
+        if (comm->persistent > 0) return;  // the last one ends it
+    }
+    ulc::mpi::end(*comm);
 }
 
 enum ulc_mpi_way ulc_mpi_comm_way_yet(const ulc_mpi_comm* comm) {

@@ -85,7 +85,8 @@ enum ulc_mpi_op {
     ULC_MPI_SCAN,
     ULC_MPI_EXSCAN,
     ULC_MPI_BLOCKING_OPS, /* the non-blocking form of op is op + ULC_MPI_BLOCKING_OPS */
-    ULC_MPI_OPS = 2 * ULC_MPI_BLOCKING_OPS
+    ULC_MPI_PERSISTENT = 2 * ULC_MPI_BLOCKING_OPS, /* added to op: the persistent form */
+    ULC_MPI_OPS = 3 * ULC_MPI_BLOCKING_OPS
 };
 
 /* Why a call went where it went. */
@@ -140,10 +141,21 @@ void ulc_mpi_count(enum ulc_mpi_op op, enum ulc_mpi_way way);
  *
  * pending NULL: blocking, returns a ulc_error. Else the operation begins. ULC_OK promises one call
  * of done() with a ulc_error, by this call or by a thread in ulc_mpi_progress() or in a wait,
- * without the lock. Any other result is a failure, and done() is not called. */
+ * without the lock. Any other result is a failure, and done() is not called.
+ *
+ * is_persistent set: the call only prepares, and ULC_OK promises nothing. ulc_mpi_start() begins the
+ * operation, any number of times, and ulc_mpi_release() ends it. Buffers, types and operators are
+ * used until then; arrays of counts, displacements and types are read by the call only. */
 typedef struct ulc_mpi_pending {
     void (*done)(struct ulc_mpi_pending* self, int error);
+    int is_persistent;
+    void* operation; /* the core's, of a persistent one */
 } ulc_mpi_pending;
+
+/* Begins a prepared operation that is not in progress. Promises as above. */
+int ulc_mpi_start(ulc_mpi_pending* pending);
+/* Frees what was prepared and is not in progress. */
+void ulc_mpi_release(ulc_mpi_pending* pending);
 
 /* MPI_Count and MPI_Aint, which MPIs make of long or of long long. */
 typedef long __attribute__((may_alias)) ulc_mpi_wide;

@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/mpi/operation.h"
 
+#include "coll/coll_for_mpi.h"
+
 namespace ulc::mpi {
+
+void Operation::drop_kept() {
+    // After ulc_close() an operation must not be freed any more.
+    if (kept_ != nullptr && session().endpoint() != nullptr) ulc_coll_free(kept_);
+    kept_ = nullptr;
+}
+
+bool Operation::rewind() {
+    begun_ = ended_ = 0;
+    pieces_ = given_pieces_;
+    failure_ = ULC_OK;
+    return refill();
+}
+
+/// Starts the next piece; the only one of a persistent operation is kept for its next start.
+int Operation::start_next(ulc_coll** out) {
+    if (kept_ != nullptr) {
+        *out = kept_;
+        return ulc_coll_start_again(kept_);
+    }
+    const int state = start(begun_, out);
+    if (state == ULC_OK && is_persistent() && given_pieces_ == 1) {
+        kept_ = *out;
+        ulc_coll_keep(kept_);
+    }
+    return state;
+}
 
 /// Starts the pieces that may start. Returns false if a piece could not, see failure_.
 bool Operation::start_pieces() {
     while (begun_ < pieces_ && begun_ - ended_ < kSlots) {
-        const int state = start(begun_, &colls_[begun_ % kSlots]);
+        const int state = start_next(&colls_[begun_ % kSlots]);
         // A group has a limit of pending operations, which falls.
         if (state == ULC_ERR_LIMIT && comm_->under_way > 0) return true;
         if (state != ULC_OK) {

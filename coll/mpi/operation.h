@@ -26,13 +26,21 @@ public:
     [[nodiscard]] int step();
     /// Puts the results where they belong; without the lock. False: the MPI could not unpack.
     [[nodiscard]] virtual bool finish() = 0;
+    /// Makes a persistent operation ready for its next start; without the lock. False: the MPI could
+    /// not pack, or there is no memory.
+    [[nodiscard]] bool rewind();
 
+    /// Frees what it keeps of coll.h; the lock is held.
+    void drop_kept();
     /// Takes the next place in the order of its communicator; the lock is held.
     void queue() { ticket_ = comm_->issued++; }
     [[nodiscard]] ulc_mpi_comm& comm() { return *comm_; }
     [[nodiscard]] const char* name() const { return name_; }
     /// The request to complete; nullptr: a blocking call.
     [[nodiscard]] ulc_mpi_pending* pending() { return pending_; }
+    [[nodiscard]] bool is_persistent() const {
+        return pending_ != nullptr && pending_->is_persistent != 0;
+    }
 
     Operation* next = nullptr;  ///< the session's list
     int outcome = ULC_ERR_AGAIN;
@@ -41,12 +49,15 @@ protected:
     static constexpr std::size_t kSlots = 2;  ///< pieces in progress at once
 
     /// Sets the number of operations of coll.h that it consists of.
-    void split(std::size_t pieces) { pieces_ = pieces; }
+    void split(std::size_t pieces) { pieces_ = given_pieces_ = pieces; }
 
 private:
     /// Starts a piece, and takes its result when it is over; in the order of pieces.
     virtual int start(std::size_t piece, ulc_coll** out) = 0;
     virtual bool take_result(std::size_t /*piece*/) { return true; }
+    /// Fetches the input again. False: see rewind().
+    [[nodiscard]] virtual bool refill() = 0;
+    [[nodiscard]] int start_next(ulc_coll** out);
     [[nodiscard]] bool start_pieces();
     [[nodiscard]] bool is_under_way() const { return ended_ < begun_; }
 
@@ -54,11 +65,18 @@ private:
     const char* name_;
     ulc_mpi_pending* pending_;
     ulc_coll* colls_[kSlots] = {};  ///< pieces in progress; nullptr: over
+    ulc_coll* kept_ = nullptr;      ///< of a persistent operation of one piece, once it was started
     std::size_t pieces_ = 1;
+    std::size_t given_pieces_ = 1;  ///< a failure reduces the others
     std::size_t begun_ = 0;
     std::size_t ended_ = 0;
     std::uint64_t ticket_ = 0;
     int failure_ = ULC_OK;
+};
+
+/// The data of an operation without buffers.
+struct NoData {
+    [[nodiscard]] static bool refill() { return true; }
 };
 
 /// An operation made of its buffers, a function that starts it and one that gives them back.
@@ -75,6 +93,7 @@ public:
 
 private:
     int start(std::size_t, ulc_coll** out) override { return start_(data_, out); }
+    bool refill() override { return data_.refill(); }
 
     Data data_;
     Start start_;
@@ -83,6 +102,7 @@ private:
 
 /// Performs `start(data, ulc_coll**)`, then `finish(data)`. Blocking if pending is nullptr: returns
 /// when it is over. Else returns when it has begun, and ULC_OK promises a call of pending->done().
+/// If pending is persistent, only prepares.
 template <typename Data, typename Start, typename Finish>
 [[nodiscard]] int perform(ulc_mpi_comm& comm, const char* name, ulc_mpi_pending* pending, Data data,
                           Start start, Finish finish) {
@@ -94,7 +114,7 @@ template <typename Data, typename Start, typename Finish>
 
 /// Completes a call without bytes to move.
 [[nodiscard]] inline int perform_nothing(ulc_mpi_pending* pending) {
-    if (pending != nullptr) pending->done(pending, ULC_OK);
+    if (pending != nullptr && pending->is_persistent == 0) pending->done(pending, ULC_OK);
     return ULC_OK;
 }
 

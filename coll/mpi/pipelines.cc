@@ -19,9 +19,7 @@ public:
           is_root_(comm.self == root) {
         split((bytes + kPieceBytes - 1) / kPieceBytes);
     }
-    ~PiecewiseBroadcast() override {
-        if (stream_ != nullptr) session().hooks().close_stream(stream_);
-    }
+    ~PiecewiseBroadcast() override { close_stream(); }
 
     /// False: no memory.
     [[nodiscard]] bool take(const ulc_mpi_type& type, void* buffer, std::size_t count) {
@@ -30,9 +28,11 @@ public:
             plain_ = moved(buffer, type.true_lb);
             return true;
         }
+        type_ = type;
+        buffer_ = buffer;
+        count_ = count;
         scratch_.reset(new (std::nothrow) unsigned char[kSlots * kPieceBytes]);
-        stream_ = mpi.open_stream(&type, count, buffer, is_root_ ? 1 : 0);
-        return scratch_ != nullptr && stream_ != nullptr;
+        return scratch_ != nullptr && refill();
     }
     [[nodiscard]] bool finish() override { return true; }
 
@@ -43,6 +43,18 @@ private:
     [[nodiscard]] unsigned char* data(std::size_t piece) {
         return plain_ != nullptr ? plain_ + piece * kPieceBytes
                                  : scratch_.get() + piece % kSlots * kPieceBytes;
+    }
+    void close_stream() {
+        if (stream_ != nullptr) session().hooks().close_stream(stream_);
+        stream_ = nullptr;
+    }
+    /// Puts the stream at its beginning.
+    bool refill() override {
+        if (plain_ != nullptr) return true;
+        close_stream();
+        packed_ = 0;
+        stream_ = session().hooks().open_stream(&type_, count_, buffer_, is_root_ ? 1 : 0);
+        return stream_ != nullptr;
     }
     int start(std::size_t piece, ulc_coll** out) override {
         // A start that is deferred is tried again: its piece is packed already.
@@ -63,6 +75,9 @@ private:
     std::size_t bytes_;
     std::uint16_t root_;
     bool is_root_;
+    ulc_mpi_type type_{};
+    void* buffer_ = nullptr;
+    std::size_t count_ = 0;
     std::size_t packed_ = 0;          ///< pieces
     unsigned char* plain_ = nullptr;  ///< the data, if they lie in memory as they are packed
     std::unique_ptr<unsigned char[]> scratch_;

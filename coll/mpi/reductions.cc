@@ -146,6 +146,7 @@ struct Sides {
         return in.take(type, from_output ? output : input, input_count, true) &&
                (output_count == 0 || out.take(type, output, output_count, false));
     }
+    [[nodiscard]] bool refill() { return in.refill(); }
     [[nodiscard]] const void* input() { return in_place ? nullptr : in.data(); }
 };
 
@@ -154,6 +155,7 @@ struct Work {
     std::unique_ptr<Reduction> reduction;
     Sides sides;
 
+    [[nodiscard]] bool refill() { return sides.refill(); }
     /// Takes the buffers like Sides::take(). False: no memory.
     [[nodiscard]] bool prepare(const ulc_mpi_type& type, const ulc_mpi_operator& op, bool in_place,
                                const void* input, std::size_t input_count, void* output,

@@ -45,9 +45,11 @@ constexpr const char* kWayTexts[ULC_MPI_WAYS] = {
     "by the MPI: before the first blocking collective of the communicator",
     "by the MPI: non-blocking, which this MPI's waits would not move"};
 
-/// MPI_Ibcast for MPI_Bcast.
-std::string non_blocking_name(unsigned op) {
-    std::string name = kOpNames[op - ULC_MPI_BLOCKING_OPS];
+/// MPI_Bcast, MPI_Ibcast or MPI_Bcast_init.
+std::string name_of(unsigned op) {
+    std::string name = kOpNames[op % ULC_MPI_BLOCKING_OPS];
+    if (op >= ULC_MPI_PERSISTENT) return name + "_init";
+    if (op < ULC_MPI_BLOCKING_OPS) return name;
     name[4] = static_cast<char>(name[4] - 'A' + 'a');
     return name.insert(4, "I");
 }
@@ -124,32 +126,77 @@ int Session::progress() {
 }
 
 int Session::perform(std::unique_ptr<Operation> operation) {
+    ulc_mpi_pending* const pending = operation->pending();
     int state = ULC_ERR_AGAIN;
-    {
+    if (operation->is_persistent()) {
         const std::lock_guard<std::mutex> hold(lock_);
-        operation->queue();
-        if (operation->pending() != nullptr) {
-            ulc_mpi_comm& comm = operation->comm();
-            state = operation->step();
-            if (state == ULC_ERR_AGAIN) {
-                ++comm.pending;
-                *last_ = operation.get();
-                last_ = &operation.release()->next;
-                return ULC_OK;
-            }
-        }
+        ++operation->comm().persistent;
+        pending->operation = operation.release();
+        return ULC_OK;
     }
-    if (operation->pending() == nullptr) {
+    if (pending != nullptr) {
+        state = begin(*operation);
+        if (state == ULC_ERR_AGAIN) {
+            static_cast<void>(operation.release());
+            return ULC_OK;
+        }
+    } else {
+        {
+            const std::lock_guard<std::mutex> hold(lock_);
+            operation->queue();
+        }
         static_cast<void>(drive(kNever, [&] {
             state = operation->step();
             return state != ULC_ERR_AGAIN;
         }));
     }
-    if (state == ULC_OK && !operation->finish()) state = ULC_ERR_NO_MEMORY;
-    if (state != ULC_OK) say_failure(operation->name(), state);
-    if (state == ULC_OK && operation->pending() != nullptr)
-        operation->pending()->done(operation->pending(), ULC_OK);
+    return conclude(*operation, state);
+}
+
+int Session::begin(Operation& operation) {
+    const std::lock_guard<std::mutex> hold(lock_);
+    operation.queue();
+    const int state = operation.step();
+    if (state != ULC_ERR_AGAIN) return state;
+    ++operation.comm().pending;
+    operation.next = nullptr;
+    *last_ = &operation;
+    last_ = &operation.next;
     return state;
+}
+
+int Session::conclude(Operation& operation, int state) {
+    if (state == ULC_OK && !operation.finish()) state = ULC_ERR_NO_MEMORY;
+    if (state != ULC_OK) say_failure(operation.name(), state);
+    // A persistent operation may be started again or freed by now, where another thread waits.
+    if (ulc_mpi_pending* pending = operation.pending(); state == ULC_OK && pending != nullptr)
+        pending->done(pending, ULC_OK);
+    return state;
+}
+
+int Session::start(ulc_mpi_pending& pending) {
+    auto* operation = static_cast<Operation*>(pending.operation);
+    if (operation == nullptr) {  // no bytes to move
+        pending.done(&pending, ULC_OK);
+        return ULC_OK;
+    }
+    if (!operation->rewind()) return ULC_ERR_NO_MEMORY;
+    const int state = begin(*operation);
+    return state == ULC_ERR_AGAIN ? int{ULC_OK} : conclude(*operation, state);
+}
+
+void Session::release(ulc_mpi_pending& pending) {
+    const std::unique_ptr<Operation> operation(static_cast<Operation*>(pending.operation));
+    if (operation == nullptr) return;
+    pending.operation = nullptr;
+    ulc_mpi_comm& comm = operation->comm();
+    bool was_last = false;
+    {
+        const std::lock_guard<std::mutex> hold(lock_);
+        operation->drop_kept();
+        was_last = --comm.persistent == 0 && comm.left;
+    }
+    if (was_last) end(comm);
 }
 
 Operation* Session::advance() {
@@ -174,11 +221,14 @@ Operation* Session::advance() {
 
 void Session::complete(Operation* finished) {
     while (finished != nullptr) {
-        const std::unique_ptr<Operation> one(finished);
+        Operation* const one = finished;
+        const std::unique_ptr<Operation> owned(one->is_persistent() ? nullptr : one);
+        ulc_mpi_pending* const pending = one->pending();
         finished = one->next;
-        if (one->outcome == ULC_OK && !one->finish()) one->outcome = ULC_ERR_NO_MEMORY;
-        if (one->outcome != ULC_OK) say_failure(one->name(), one->outcome);
-        one->pending()->done(one->pending(), one->outcome);
+        int outcome = one->outcome;
+        if (outcome == ULC_OK && !one->finish()) outcome = ULC_ERR_NO_MEMORY;
+        if (outcome != ULC_OK) say_failure(one->name(), outcome);
+        pending->done(pending, outcome);  // the program may free a persistent one at once
     }
 }
 
@@ -209,8 +259,9 @@ void Session::close(std::uint32_t rank) {
     joining_ = false;
     // The endpoint wrote into their buffers until here.
     while (first_ != nullptr) {
-        const std::unique_ptr<Operation> one(first_);
+        Operation* const one = first_;
         first_ = one->next;
+        if (!one->is_persistent()) delete one;
     }
     last_ = &first_;
 }
@@ -254,8 +305,7 @@ void Session::print_account(std::uint32_t rank) const {
     std::fprintf(stderr, "ulc: collectives of rank %u\n", unsigned{rank});
     if (!why_not_.empty()) std::fprintf(stderr, "ulc:   ULC is not used: %s\n", why_not_.c_str());
     for (unsigned op = 0; op < ULC_MPI_OPS; ++op) {
-        const bool blocking = op < ULC_MPI_BLOCKING_OPS;
-        const std::string name = blocking ? kOpNames[op] : non_blocking_name(op);
+        const std::string name = name_of(op);
         for (unsigned way = 0; way < ULC_MPI_WAYS; ++way) {
             const std::uint64_t n = counts_[op][way].load();
             if (n == 0) continue;
@@ -277,6 +327,8 @@ int ulc_mpi_open(const ulc_mpi_hooks* hooks, ulc_mpi_card* card) {
 int ulc_mpi_join(const char* job, uint32_t rank, uint32_t size, const ulc_mpi_card* cards) {
     return session().join(job, rank, size, cards);
 }
+int ulc_mpi_start(ulc_mpi_pending* pending) { return session().start(*pending); }
+void ulc_mpi_release(ulc_mpi_pending* pending) { session().release(*pending); }
 int ulc_mpi_progress(void) { return session().progress(); }
 void ulc_mpi_close(uint32_t rank) { session().close(rank); }
 void ulc_mpi_count(ulc_mpi_op op, ulc_mpi_way way) { session().count(op, way); }

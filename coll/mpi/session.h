@@ -33,7 +33,11 @@ public:
     [[nodiscard]] bool wait_formed();
 
     /// Queues an operation behind those of its communicator. Blocking: drives it to its end.
+    /// Persistent: only keeps it for start().
     [[nodiscard]] int perform(std::unique_ptr<Operation> operation);
+    /// Begins a persistent operation, or frees it.
+    [[nodiscard]] int start(ulc_mpi_pending& pending);
+    void release(ulc_mpi_pending& pending);
 
     /// Calls `done()` with the lock held, and the MPI's progress without it (as `Pace` says), until
     /// `done()` returns true. False: `limit` passed, whatever else completed meanwhile.
@@ -89,6 +93,10 @@ private:
         static thread_local unsigned depth;
     };
 
+    /// Queues an operation and takes its first step; AGAIN: it is one of the session's list.
+    [[nodiscard]] int begin(Operation& operation);
+    /// Ends an operation that began and is over, without the lock. Returns its result.
+    [[nodiscard]] int conclude(Operation& operation, int state);
     /// Advances the non-blocking operations; the lock is held. Returns a list of those finished.
     [[nodiscard]] Operation* advance();
     /// Completes the requests of a list and frees it; without the lock.
@@ -119,6 +127,8 @@ private:
 
 /// Frees a communicator whose last operation is over, the lock held.
 void forget(ulc_mpi_comm& comm);
+/// Ends a communicator without persistent operations that the MPI has freed.
+void end(ulc_mpi_comm& comm);
 
 }  // namespace ulc::mpi
 
@@ -132,12 +142,15 @@ struct ulc_mpi_comm {
     bool decided = false;
     bool owns_group = false;
     bool forming = false;  ///< `request` is libulc's still
+    bool left = false;     ///< the MPI freed it; persistent operations exist
+    bool orderly = false;  ///< with `left`: all members do
     bool freed = false;    ///< by the MPI; operations are pending
     ulc_mpi_way way = ULC_MPI_NO_JOB;
     std::uint64_t issued = 0;   ///< operations, the next one's ticket
     std::uint64_t started = 0;  ///< ticket of the operation that may start
     unsigned under_way = 0;     ///< operations started and not over
     unsigned pending = 0;       ///< non-blocking operations not over
+    unsigned persistent = 0;    ///< prepared operations
     ulc_group group = 0;
     ulc_request request;
 };

@@ -125,10 +125,31 @@ Err Executor::prepare() noexcept {
               [&](std::uint32_t from, std::uint32_t to, std::uint32_t kind) {
                   edges_[--edge_first_[from]] = to << 1 | kind;
               });
-    for (std::uint32_t i = 0; i < n; ++i) {
+    release_first();
+    return Err::kOk;
+}
+
+/// Releases the steps that wait for none.
+void Executor::release_first() noexcept {
+    for (std::uint32_t i = 0; i < schedule_.step_count; ++i) {
         if (waits_[i] == 0) release(i);
     }
-    return Err::kOk;
+}
+
+void Executor::rewind() noexcept {
+    const std::uint32_t n = schedule_.step_count;
+    ready_head_ = ready_tail_ = 0;
+    local_head_ = local_tail_ = 0;
+    settle_head_ = settle_tail_ = 0;
+    settle_edge_ = 0;
+    local_octets_ = 0;
+    in_flight_ = 0;
+    done_count_ = 0;
+    std::fill_n(waits_, n, 0U);
+    std::fill_n(state_.get(), n, State::kWaiting);
+    for (std::uint32_t at = 0; at != edge_first_[n]; ++at)
+        ++waits_[edges_[at] >> 1];
+    release_first();
 }
 
 void Executor::release(std::uint32_t step) noexcept {

@@ -63,6 +63,11 @@ public:
     [[nodiscard]] static Result<Executor> make(const abi::Schedule& schedule, const Setup& setup,
                                                Fault* fault = nullptr) noexcept;
 
+    /// Makes the schedule ready to run again, without allocating. Steps that
+    /// are under way are forgotten.
+    void rewind() noexcept;
+    [[nodiscard]] const Setup& setup() const noexcept { return setup_; }
+
     /// Runs local work, then gives the step to start now (kSend, kMcast or kRecv) without taking
     /// it: asking again gives the same one. False: nothing to start now; see local_work_left().
     [[nodiscard]] bool next(std::uint32_t& step) noexcept;
@@ -104,6 +109,7 @@ private:
     template <typename OnEdge>
     void each_edge(std::uint32_t* last_out, std::uint32_t* last_in, OnEdge on_edge) const noexcept;
     void release(std::uint32_t step) noexcept;
+    void release_first() noexcept;
     void finish(std::uint32_t step) noexcept;
     void settle(std::uint32_t& edges_left) noexcept;
     void run_local(std::uint64_t& octets_left) noexcept;

@@ -129,6 +129,13 @@ static int ulc_module_enable(mca_coll_base_module_t* base, ompi_communicator_t* 
 #define HOLD(op) OBJ_RETAIN(table->coll_##op##_module);
     ULC_MPI_CAUGHT(HOLD)
 #undef HOLD
+#define HOLD_IF_THERE(op)                                              \
+    if (table->coll_##op == NULL || table->coll_##op##_module == NULL) \
+        base->coll_##op = NULL;                                        \
+    else                                                               \
+        OBJ_RETAIN(table->coll_##op##_module);
+    ULC_MPI_CAUGHT_IF_THERE(HOLD_IF_THERE)
+#undef HOLD_IF_THERE
     module->communicator = comm;
     return OMPI_SUCCESS;
 }
@@ -167,6 +174,10 @@ static void destruct(mca_coll_ulc_module_t* module) {
 #define RELEASE(op) OBJ_RELEASE(module->before.coll_##op##_module);
     ULC_MPI_CAUGHT(RELEASE)
 #undef RELEASE
+#define RELEASE_IF_HELD(op) \
+    if (module->super.coll_##op != NULL) OBJ_RELEASE(module->before.coll_##op##_module);
+    ULC_MPI_CAUGHT_IF_THERE(RELEASE_IF_HELD)
+#undef RELEASE_IF_HELD
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_ulc_module_t, mca_coll_base_module_t, construct, destruct);

@@ -17,20 +17,21 @@ static int agree(void* context, int mine) {
     return status == OMPI_SUCCESS ? least : -1;
 }
 
-/* Which way a call goes; counted. */
-static int by_ulc(mca_coll_base_module_t* base, enum ulc_mpi_op op) {
-    const enum ulc_mpi_way way = ulc_mpi_comm_way(MODULE(base)->comm, agree, base);
-    ulc_mpi_count(op, way);
+int mca_coll_ulc_takes(mca_coll_base_module_t* base, unsigned op, const ulc_mpi_type* type) {
+    enum ulc_mpi_way way = ulc_mpi_comm_way(MODULE(base)->comm, agree, base);
+    if (way == ULC_MPI_BY_ULC && type != NULL && !ulc_mpi_reducible(type))
+        way = ULC_MPI_LARGE_ELEMENT;
+    ulc_mpi_count((enum ulc_mpi_op)op, way);
     return way == ULC_MPI_BY_ULC;
 }
 
-/* As by_ulc(), for a reduction: every member gives the same datatype. */
+static int by_ulc(mca_coll_base_module_t* base, enum ulc_mpi_op op) {
+    return mca_coll_ulc_takes(base, op, NULL);
+}
+
 static int reduces_by_ulc(mca_coll_base_module_t* base, enum ulc_mpi_op op,
                           const ulc_mpi_type* type) {
-    const enum ulc_mpi_way way = ulc_mpi_comm_way(MODULE(base)->comm, agree, base);
-    const int can = way != ULC_MPI_BY_ULC || ulc_mpi_reducible(type);
-    ulc_mpi_count(op, can ? way : ULC_MPI_LARGE_ELEMENT);
-    return can && way == ULC_MPI_BY_ULC;
+    return mca_coll_ulc_takes(base, op, type);
 }
 
 int mca_coll_ulc_error(int error) {
@@ -269,4 +270,5 @@ void mca_coll_ulc_set_functions(mca_coll_base_module_t* module) {
     ULC_MPI_BLOCKING(SET)
 #undef SET
     mca_coll_ulc_set_requests(module);
+    mca_coll_ulc_set_persistent(module);
 }

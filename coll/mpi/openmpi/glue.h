@@ -52,6 +52,26 @@
     X(iscan)                    \
     X(iexscan)
 #define ULC_MPI_CAUGHT(X) ULC_MPI_BLOCKING(X) ULC_MPI_NON_BLOCKING(X)
+/* Those that are caught if another module has them too. */
+#define ULC_MPI_PERSISTENT_FORMS(X) \
+    X(barrier_init)                 \
+    X(bcast_init)                   \
+    X(gather_init)                  \
+    X(gatherv_init)                 \
+    X(scatter_init)                 \
+    X(scatterv_init)                \
+    X(allgather_init)               \
+    X(allgatherv_init)              \
+    X(alltoall_init)                \
+    X(alltoallv_init)               \
+    X(alltoallw_init)               \
+    X(reduce_init)                  \
+    X(allreduce_init)               \
+    X(reduce_scatter_init)          \
+    X(reduce_scatter_block_init)    \
+    X(scan_init)                    \
+    X(exscan_init)
+#define ULC_MPI_CAUGHT_IF_THERE(X) ULC_MPI_PERSISTENT_FORMS(X)
 
 /* One communicator: Open MPI's module, and what was there before. */
 typedef struct mca_coll_ulc_module_t {
@@ -84,6 +104,11 @@ int mca_coll_ulc_error(int error);
 /* Sets a module's functions. */
 void mca_coll_ulc_set_functions(mca_coll_base_module_t* module);
 void mca_coll_ulc_set_requests(mca_coll_base_module_t* module);
+void mca_coll_ulc_set_persistent(mca_coll_base_module_t* module);
+
+/* True if a call goes by ULC; counted. Collective, makes the group. op: a ulc_mpi_op, or one with
+ * ULC_MPI_PERSISTENT. type: of a reduction, of which every member gives the same; else NULL. */
+int mca_coll_ulc_takes(mca_coll_base_module_t* base, unsigned op, const ulc_mpi_type* type);
 
 #define MODULE(base) ((mca_coll_ulc_module_t*)(base))
 #define BEFORE(op, ...) \

@@ -43,6 +43,7 @@ static void construct(ulc_request_t* request) {
     base->req_free = free_request;
     base->req_cancel = cancel;
     request->pending.done = done;
+    request->pending.is_persistent = 0;
 }
 static void destruct(ulc_request_t* request) { OMPI_REQUEST_FINI(&request->super.super); }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
 #include "client/endpoint.h"
 #include "client/error_text.h"
 
@@ -56,7 +57,27 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     at_.group = group;
     at_.members = setup.members;
     if (!ep->collectives().checks) at_.identity.agreement = {};
-    Operations& operations = ep->groups().find(group)->operations;
+    return begin(offload);
+}
+
+int ScheduleRun::start_again() noexcept {
+    // A failed run may leave steps that the executor counts as under way; none has a request.
+    ULC_CHECK(in_flight_count_ == 0 && !offload_.running());
+    executor_->rewind();
+    watch_ = {};
+    away_ = look_again_ = false;
+    error_ = ULC_OK;
+    const bool offload = !own_.empty();
+    if (offload) offload_.renew();
+    return begin(offload);
+}
+
+/// Takes the group's next number and starts what may start. The run is prepared.
+int ScheduleRun::begin(bool offload) noexcept {
+    const ulc_group group = at_.group;
+    Group* const of_members = at_.ep->groups().find(group);
+    if (of_members == nullptr) return freed();
+    Operations& operations = of_members->operations;
     if (operations.broken) {
         set_last_error(
             "%s: members of group 0x%08x gave different arguments before; make another group",
@@ -75,7 +96,7 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
         return ULC_ERR_NO_MEMORY;
     }
     at_.tag = operation_tag(group, at_.number) | at_.identity.agreement.signature.bits();
-    if (offload) hand_over(setup);
+    if (offload) hand_over();
     if (!away_) static_cast<void>(start_ready());
     return ULC_OK;
 }
@@ -97,7 +118,7 @@ bool ScheduleRun::prepare_scratch(bool& offload, exec::Setup& setup) noexcept {
 }
 
 /// Gives the schedule to the engine, if it has space.
-void ScheduleRun::hand_over(const exec::Setup& setup) noexcept {
+void ScheduleRun::hand_over() noexcept {
     try {
         own_.assign(schedule_.step_count, kEngines);
         std::uint32_t unused = 0;
@@ -111,7 +132,8 @@ void ScheduleRun::hand_over(const exec::Setup& setup) noexcept {
         static_cast<void>(take_finished());
         const bool half_here = in_flight_count_ > 0;
         if (error_ == ULC_OK && !(half_here && offload_.passes_on()))
-            away_ = offload_.start(at_.group, schedule_, setup, {at_.tag, ~Signature::kMask}, own_);
+            away_ = offload_.start(at_.group, schedule_, executor_->setup(),
+                                   {at_.tag, ~Signature::kMask}, own_);
         // An engine inside the application hears of it now, and has its helper go on.
         if (away_ && at_.ep->hooks().progress != nullptr) at_.ep->poll_aside();
     } catch (const std::bad_alloc&) {

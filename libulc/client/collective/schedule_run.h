@@ -55,6 +55,11 @@ public:
                             const RunMemory& memory, const RunIdentity& identity = {},
                             bool offload = false) noexcept;
 
+    /// Starts an operation that is over once more, as the group's next one: same schedule, memory
+    /// and arguments, nothing is prepared again. Errors: MISMATCH, LIMIT and NO_MEMORY as start();
+    /// INVALID (the group was freed).
+    [[nodiscard]] int start_again() noexcept;
+
     /// Advances with what the last ulc_poll() brought; bounded work. ULC_OK: done. AGAIN: under
     /// way. Else it failed and no request is under way: PEER_LEFT, PEER_DIED, MISMATCH, CLOSED, …
     [[nodiscard]] int test() noexcept;
@@ -70,8 +75,9 @@ private:
         return error_ == ULC_OK && !away_ && (look_again_ || executor_->local_work_left());
     }
     [[nodiscard]] std::uint64_t tag_of(std::uint32_t step) const noexcept;
+    [[nodiscard]] int begin(bool offload) noexcept;
     [[nodiscard]] bool prepare_scratch(bool& offload, exec::Setup& setup) noexcept;
-    void hand_over(const exec::Setup& setup) noexcept;
+    void hand_over() noexcept;
     void take_early() noexcept;
     void receive_here(std::uint32_t index) noexcept;
     [[nodiscard]] bool settle_offload() noexcept;

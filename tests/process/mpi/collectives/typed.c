@@ -5,7 +5,7 @@
 #include "check.h"
 
 /* Pairs of ranks exchange ints or doubles, up to 2 * kLong of them. */
-enum { kLong = 30000 };
+enum { kLong = 5000 };
 
 static int is_of_doubles(int a, int b) { return (a + b) % 2; }
 static double value(int from, int to, int i) { return from * 1000003.0 + to * 1009.0 + i; }
