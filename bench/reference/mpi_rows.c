@@ -3,14 +3,29 @@
  *   rate          messages of 64 B a second, from rank 0 to rank 1, in windows of 64
  *   stream        MB/s from rank 0 to rank 1, messages of 1 MiB, two under way
  *   bcast         MPI_Bcast of 1 MiB, µs until the last rank has it, median
+ *   persistent    µs of an allreduce of 8 B, medians of turns: blocking; by MPI_Iallreduce and
+ *                 MPI_Wait; by MPI_Start and MPI_Wait; the third to the second, to the first
  *   none          nothing: MPI_Init and MPI_Finalize alone
  * mpicc -O2 bench/reference/mpi_rows.c -o mpi_rows; mpirun -np 4 mpi_rows rate stream bcast */
 #include <mpi.h>
+#if MPI_VERSION < 4
+#include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 64, SHORT = 64, WINDOWS = 2000, LONG = 1 << 20, LONGS = 32, BROADCASTS = 11 };
+enum {
+    WINDOW = 64,
+    SHORT = 64,
+    WINDOWS = 2000,
+    LONG = 1 << 20,
+    LONGS = 32,
+    BROADCASTS = 11,
+    TURNS = 31,
+    CALLS = 500
+};
 
 static int rank;
 static char* memory;
@@ -58,6 +73,37 @@ static double broadcasts(void) {
     return took[BROADCASTS / 2];
 }
 
+/* Times of a call in µs, medians of turns: blocking, non-blocking, persistent. */
+static void allreduces(double* medians) {
+    static double took[3][TURNS];
+    double in = 1, out = 0;
+    MPI_Request request;
+    MPI_Request persistent;
+    MPI_Allreduce_init(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &persistent);
+    for (int turn = 0; turn < 3 * TURNS; ++turn) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        const double begin = MPI_Wtime();
+        for (int i = 0; i < CALLS; ++i) {
+            if (turn % 3 == 0) {
+                MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+                continue;
+            }
+            if (turn % 3 == 1)
+                MPI_Iallreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+            else
+                MPI_Start(&persistent);
+            MPI_Wait(turn % 3 == 1 ? &request : &persistent, MPI_STATUS_IGNORE);
+        }
+        took[turn % 3][turn / 3] = (MPI_Wtime() - begin) / CALLS * 1e6;
+    }
+    MPI_Request_free(&persistent);
+    for (int form = 0; form < 3; ++form) {
+        qsort(took[form], TURNS, sizeof took[form][0], by_value);
+        medians[form] = took[form][TURNS / 2];
+    }
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -75,6 +121,11 @@ int main(int argc, char** argv) {
             sprintf(line, "stream: %.2f MB/s\n", (double)LONGS * LONG / seconds / 1e6);
         } else if (strcmp(argv[i], "bcast") == 0) {
             sprintf(line, "bcast: %.0f us\n", broadcasts() * 1e6);
+        } else if (strcmp(argv[i], "persistent") == 0) {
+            double us[3];
+            allreduces(us);
+            sprintf(line, "persistent: %.2f %.2f %.2f us, %.2f, %.2f\n", us[0], us[1], us[2],
+                    us[2] / us[1], us[2] / us[0]);
         }
         if (rank == 0) fputs(line, stdout);
     }
