@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives that coll.h does not have and MPI needs: operations that start again and again with
- * the same arguments. For coll/mpi; not installed. */
+ * the same arguments, and exchanges with neighbours. For coll/mpi; not installed. */
 #ifndef ULC_COLL_FOR_MPI_H
 #define ULC_COLL_FOR_MPI_H
 
@@ -18,6 +18,21 @@ ULC_API void ulc_coll_keep(ulc_coll* operation);
 ULC_API int ulc_coll_start_again(ulc_coll* operation);
 /* Frees a kept operation that is over. */
 ULC_API void ulc_coll_free(ulc_coll* operation);
+
+/* A block for a member of the group, or from one: bytes in the input or the output. */
+typedef struct ulc_edge {
+    uint16_t peer;
+    size_t offset;
+    size_t length;
+} ulc_edge;
+
+/* Starts an exchange along edges. The i-th edge to a member meets its i-th edge from this one; both
+ * have one length. Edges to itself are copied. Edges of one block to different members are a
+ * multicast, in a group of at most 64. Only the call reads the edges. Errors: as the start functions
+ * of coll.h. */
+ULC_API int ulc_neighbours_start(ulc_endpoint* ep, ulc_group group, const void* input,
+                                 const ulc_edge* to, size_t to_count, void* output,
+                                 const ulc_edge* from, size_t from_count, ulc_coll** out);
 
 #ifdef __cplusplus
 }

@@ -91,10 +91,19 @@ bool TypedBlocks::take(const ulc_mpi_block* blocks, std::size_t count, bool fill
     if (data_ == nullptr) return false;
     std::size_t at = 0;
     for (std::size_t i = 0; i < count; ++i) {
+        if (i > 0 && is_input_ && is_same(i - 1, i)) {
+            offsets_[i] = offsets_[i - 1];
+            continue;
+        }
         offsets_[i] = at;
         at += lengths_[i];
     }
     return refill();
+}
+
+bool TypedBlocks::is_same(std::size_t i, std::size_t j) const {
+    return blocks_[i].memory == blocks_[j].memory && blocks_[i].count == blocks_[j].count &&
+           blocks_[i].type.handle == blocks_[j].type.handle;
 }
 
 bool TypedBlocks::lie_packed() const {
@@ -111,6 +120,7 @@ std::uintptr_t TypedBlocks::first_byte(std::size_t i) const {
 bool TypedBlocks::refill() {
     for (std::size_t i = 0; is_input_ && scratch_ != nullptr && i < blocks_.size(); ++i) {
         const ulc_mpi_block& block = blocks_[i];
+        if (i > 0 && offsets_[i] == offsets_[i - 1] && lengths_[i] == lengths_[i - 1]) continue;
         if (lengths_[i] != 0 && session().hooks().pack(&block.type, block.count, block.memory,
                                                        data_ + offsets_[i]) != 0)
             return false;

@@ -123,6 +123,8 @@ private:
     /// True if each block lies in memory as it is packed.
     [[nodiscard]] bool lie_packed() const;
     [[nodiscard]] std::uintptr_t first_byte(std::size_t i) const;
+    /// True if two blocks are the same memory; of an input, neighbours share a packed copy.
+    [[nodiscard]] bool is_same(std::size_t i, std::size_t j) const;
 
     std::vector<ulc_mpi_block> blocks_;
     bool is_input_ = false;

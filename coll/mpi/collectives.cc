@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "coll/coll_for_mpi.h"
 #include "coll/mpi/buffers.h"
 #include "coll/mpi/operation.h"
 #include "coll/mpi/pipelines.h"
@@ -26,6 +27,39 @@ struct Ends {
     Out out;
 
     [[nodiscard]] bool refill() { return in.refill() && out.refill(); }
+};
+
+/// The blocks of a member's edges in one direction.
+class Edges {
+public:
+    /// Takes the blocks of those that lead to a rank, as Buffer::take().
+    [[nodiscard]] bool take(const ulc_mpi_edges& given, bool fill) {
+        try {
+            std::vector<ulc_mpi_block> blocks;
+            for (std::size_t i = 0; i < given.count; ++i) {
+                if (given.peers[i] < 0) continue;
+                edges_.push_back({static_cast<std::uint16_t>(given.peers[i]), 0, 0});
+                blocks.push_back(given.blocks[i]);
+            }
+            if (!blocks_.take(blocks.data(), blocks.size(), fill)) return false;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        for (std::size_t i = 0; i < edges_.size(); ++i) {
+            edges_[i].offset = blocks_.offsets()[i];
+            edges_[i].length = blocks_.lengths()[i];
+        }
+        return true;
+    }
+    [[nodiscard]] bool refill() { return blocks_.refill(); }
+    [[nodiscard]] bool give_back() { return blocks_.give_back(); }
+    [[nodiscard]] unsigned char* data() { return blocks_.data(); }
+    [[nodiscard]] const ulc_edge* edges() const { return edges_.data(); }
+    [[nodiscard]] std::size_t count() const { return edges_.size(); }
+
+private:
+    TypedBlocks blocks_;
+    std::vector<ulc_edge> edges_;
 };
 
 }  // namespace
@@ -278,6 +312,21 @@ int ulc_mpi_alltoallw(ulc_mpi_comm* comm, int in_place, const ulc_mpi_block* fro
                                        given.out.lengths(), given.out.offsets(), nullptr, op);
         },
         [](Ends<TypedBlocks, TypedBlocks>& given) { return given.out.give_back(); });
+}
+
+int ulc_mpi_neighbors(ulc_mpi_comm* comm, ulc_mpi_edges to, ulc_mpi_edges from,
+                      ulc_mpi_pending* pending) {
+    Ends<Edges, Edges> ends;
+    if (!ends.in.take(to, true) || !ends.out.take(from, false)) return ULC_ERR_NO_MEMORY;
+    const ulc_group group = comm->group;
+    return perform(
+        *comm, "MPI_Neighbor_alltoallw or its like", pending, std::move(ends),
+        [=](Ends<Edges, Edges>& given, ulc_coll** op) {
+            return ulc_neighbours_start(ep(), group, given.in.data(), given.in.edges(),
+                                        given.in.count(), given.out.data(), given.out.edges(),
+                                        given.out.count(), op);
+        },
+        [](Ends<Edges, Edges>& given) { return given.out.give_back(); });
 }
 
 }  // extern "C"

@@ -84,6 +84,11 @@ enum ulc_mpi_op {
     ULC_MPI_REDUCE_SCATTER_BLOCK,
     ULC_MPI_SCAN,
     ULC_MPI_EXSCAN,
+    ULC_MPI_NEIGHBOR_ALLGATHER,
+    ULC_MPI_NEIGHBOR_ALLGATHERV,
+    ULC_MPI_NEIGHBOR_ALLTOALL,
+    ULC_MPI_NEIGHBOR_ALLTOALLV,
+    ULC_MPI_NEIGHBOR_ALLTOALLW,
     ULC_MPI_BLOCKING_OPS, /* the non-blocking form of op is op + ULC_MPI_BLOCKING_OPS */
     ULC_MPI_PERSISTENT = 2 * ULC_MPI_BLOCKING_OPS, /* added to op: the persistent form */
     ULC_MPI_OPS = 3 * ULC_MPI_BLOCKING_OPS
@@ -208,6 +213,18 @@ typedef struct ulc_mpi_block {
 /* from, to: one block a member. They are read by this call only. */
 int ulc_mpi_alltoallw(ulc_mpi_comm* comm, int in_place, const ulc_mpi_block* from,
                       const ulc_mpi_block* to, ulc_mpi_pending* pending);
+
+/* The blocks for or from `count` neighbours, which are ranks of the communicator. */
+typedef struct ulc_mpi_edges {
+    size_t count;
+    const int* peers; /* a negative one is no neighbour */
+    const ulc_mpi_block* blocks;
+} ulc_mpi_edges;
+
+/* Any neighbourhood collective. The i-th edge to a rank meets its i-th edge from this one. Edges of
+ * one block follow each other. They are read by this call only. */
+int ulc_mpi_neighbors(ulc_mpi_comm* comm, ulc_mpi_edges to, ulc_mpi_edges from,
+                      ulc_mpi_pending* pending);
 
 /* True if elements of that type can be reduced by ULC at all. */
 int ulc_mpi_reducible(const ulc_mpi_type* type);

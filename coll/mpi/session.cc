@@ -29,13 +29,29 @@ bool flag(const char* name) {
     return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
-constexpr const char* kOpNames[ULC_MPI_BLOCKING_OPS] = {
-    "MPI_Barrier",   "MPI_Bcast",          "MPI_Gather",
-    "MPI_Gatherv",   "MPI_Scatter",        "MPI_Scatterv",
-    "MPI_Allgather", "MPI_Allgatherv",     "MPI_Alltoall",
-    "MPI_Alltoallv", "MPI_Alltoallw",      "MPI_Reduce",
-    "MPI_Allreduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
-    "MPI_Scan",      "MPI_Exscan"};
+constexpr const char* kOpNames[] = {"MPI_Barrier",
+                                    "MPI_Bcast",
+                                    "MPI_Gather",
+                                    "MPI_Gatherv",
+                                    "MPI_Scatter",
+                                    "MPI_Scatterv",
+                                    "MPI_Allgather",
+                                    "MPI_Allgatherv",
+                                    "MPI_Alltoall",
+                                    "MPI_Alltoallv",
+                                    "MPI_Alltoallw",
+                                    "MPI_Reduce",
+                                    "MPI_Allreduce",
+                                    "MPI_Reduce_scatter",
+                                    "MPI_Reduce_scatter_block",
+                                    "MPI_Scan",
+                                    "MPI_Exscan",
+                                    "MPI_Neighbor_allgather",
+                                    "MPI_Neighbor_allgatherv",
+                                    "MPI_Neighbor_alltoall",
+                                    "MPI_Neighbor_alltoallv",
+                                    "MPI_Neighbor_alltoallw"};
+static_assert(sizeof kOpNames / sizeof *kOpNames == ULC_MPI_BLOCKING_OPS);
 constexpr const char* kWayTexts[ULC_MPI_WAYS] = {
     "by ULC",
     "by the MPI: the job of all ranks did not form",
@@ -309,7 +325,7 @@ void Session::print_account(std::uint32_t rank) const {
         for (unsigned way = 0; way < ULC_MPI_WAYS; ++way) {
             const std::uint64_t n = counts_[op][way].load();
             if (n == 0) continue;
-            std::fprintf(stderr, "ulc:   %-24s %10llu %s\n", name.c_str(),
+            std::fprintf(stderr, "ulc:   %-29s %10llu %s\n", name.c_str(),
                          static_cast<unsigned long long>(n), kWayTexts[way]);
         }
     }

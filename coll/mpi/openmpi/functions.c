@@ -271,4 +271,5 @@ void mca_coll_ulc_set_functions(mca_coll_base_module_t* module) {
 #undef SET
     mca_coll_ulc_set_requests(module);
     mca_coll_ulc_set_persistent(module);
+    mca_coll_ulc_set_neighbors(module);
 }

@@ -71,7 +71,23 @@
     X(reduce_scatter_block_init)    \
     X(scan_init)                    \
     X(exscan_init)
-#define ULC_MPI_CAUGHT_IF_THERE(X) ULC_MPI_PERSISTENT_FORMS(X)
+#define ULC_MPI_NEIGHBOR_FORMS(X) \
+    X(neighbor_allgather)         \
+    X(neighbor_allgatherv)        \
+    X(neighbor_alltoall)          \
+    X(neighbor_alltoallv)         \
+    X(neighbor_alltoallw)         \
+    X(ineighbor_allgather)        \
+    X(ineighbor_allgatherv)       \
+    X(ineighbor_alltoall)         \
+    X(ineighbor_alltoallv)        \
+    X(ineighbor_alltoallw)        \
+    X(neighbor_allgather_init)    \
+    X(neighbor_allgatherv_init)   \
+    X(neighbor_alltoall_init)     \
+    X(neighbor_alltoallv_init)    \
+    X(neighbor_alltoallw_init)
+#define ULC_MPI_CAUGHT_IF_THERE(X) ULC_MPI_PERSISTENT_FORMS(X) ULC_MPI_NEIGHBOR_FORMS(X)
 
 /* One communicator: Open MPI's module, and what was there before. */
 typedef struct mca_coll_ulc_module_t {
@@ -105,10 +121,25 @@ int mca_coll_ulc_error(int error);
 void mca_coll_ulc_set_functions(mca_coll_base_module_t* module);
 void mca_coll_ulc_set_requests(mca_coll_base_module_t* module);
 void mca_coll_ulc_set_persistent(mca_coll_base_module_t* module);
+void mca_coll_ulc_set_neighbors(mca_coll_base_module_t* module);
 
 /* True if a call goes by ULC; counted. Collective, makes the group. op: a ulc_mpi_op, or one with
  * ULC_MPI_PERSISTENT. type: of a reduction, of which every member gives the same; else NULL. */
 int mca_coll_ulc_takes(mca_coll_base_module_t* base, unsigned op, const ulc_mpi_type* type);
+
+/* As mca_coll_ulc_takes(), for a non-blocking call, which cannot make the group. */
+int mca_coll_ulc_takes_yet(mca_coll_base_module_t* base, enum ulc_mpi_op op,
+                           const ulc_mpi_type* type);
+/* What a non-blocking operation and a persistent one are begun with; NULL: no memory. The latter
+ * holds at most `objects`. */
+ulc_mpi_pending* mca_coll_ulc_request(ompi_communicator_t* comm);
+ulc_mpi_pending* mca_coll_ulc_persistent(ompi_communicator_t* comm, size_t objects);
+/* Holds `count` datatypes until the request is freed. */
+void mca_coll_ulc_hold_types(ulc_mpi_pending* persistent, int count, ompi_datatype_t* const* types);
+/* Hands out the request if its operation began, or was prepared, with ULC_OK; else frees it. Returns
+ * Open MPI's code. */
+int mca_coll_ulc_begun(int error, ulc_mpi_pending* pending, ompi_request_t** request);
+int mca_coll_ulc_prepared(int error, ulc_mpi_pending* pending, ompi_request_t** request);
 
 #define MODULE(base) ((mca_coll_ulc_module_t*)(base))
 #define BEFORE(op, ...) \

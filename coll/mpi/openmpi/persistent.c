@@ -111,6 +111,26 @@ static int prepared(int error, ulc_persistent_t* mine, ompi_request_t** request)
     return mca_coll_ulc_error(error);
 }
 
+ulc_mpi_pending* mca_coll_ulc_persistent(ompi_communicator_t* comm, size_t objects) {
+    ulc_persistent_t* request = new_request(comm, objects);
+    return request != NULL ? &request->pending : NULL;
+}
+
+void mca_coll_ulc_hold_types(ulc_mpi_pending* persistent, int count,
+                             ompi_datatype_t* const* types) {
+    opal_object_t** at = of_pending(persistent)->held;
+    while (*at != NULL)
+        ++at;
+    for (int i = 0; i < count; ++i) {
+        OBJ_RETAIN(types[i]);
+        at[i] = (opal_object_t*)types[i];
+    }
+}
+
+int mca_coll_ulc_prepared(int error, ulc_mpi_pending* pending, ompi_request_t** request) {
+    return prepared(error, of_pending(pending), request);
+}
+
 static int takes(mca_coll_base_module_t* base, unsigned op, const ulc_mpi_type* type) {
     return mca_coll_ulc_takes(base, op + ULC_MPI_PERSISTENT, type);
 }
@@ -264,17 +284,6 @@ static int alltoallv_init(const void* in, const int* in_counts, const int* in_di
         ulc_mpi_alltoallv(ours, IN_PLACE(in), in, given, &from, out, wanted, &to, &mine->pending));
 }
 
-/* In one pass, since hold() looks for the end. */
-static void hold_types(ulc_persistent_t* request, int count, ompi_datatype_t* const* types) {
-    opal_object_t** at = request->held;
-    while (*at != NULL)
-        ++at;
-    for (int i = 0; i < count; ++i) {
-        OBJ_RETAIN(types[i]);
-        at[i] = OBJECT(types[i]);
-    }
-}
-
 static int alltoallw_init(const void* in, const int* in_counts, const int* in_displacements,
                           ompi_datatype_t* const* in_types, void* out, const int* out_counts,
                           const int* out_displacements, ompi_datatype_t* const* out_types,
@@ -286,8 +295,8 @@ static int alltoallw_init(const void* in, const int* in_counts, const int* in_di
     const int size = ompi_comm_size(comm);
     ulc_persistent_t* mine = new_request(comm, 2 * (size_t)size);
     if (mine == NULL) return OMPI_ERR_OUT_OF_RESOURCE;
-    hold_types(mine, IN_PLACE(in) ? 0 : size, in_types);
-    hold_types(mine, size, out_types);
+    mca_coll_ulc_hold_types(&mine->pending, IN_PLACE(in) ? 0 : size, in_types);
+    mca_coll_ulc_hold_types(&mine->pending, size, out_types);
     return prepared(
         mca_coll_ulc_alltoallw(comm, base, in, in_counts, in_displacements, in_types, out,
                                out_counts, out_displacements, out_types, &mine->pending),

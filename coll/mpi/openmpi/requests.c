@@ -16,8 +16,12 @@ typedef struct {
     ulc_mpi_pending pending;
 } ulc_request_t;
 
+static ulc_request_t* of_pending(ulc_mpi_pending* pending) {
+    return (ulc_request_t*)((char*)pending - offsetof(ulc_request_t, pending));
+}
+
 static void done(ulc_mpi_pending* pending, int error) {
-    ulc_request_t* request = (ulc_request_t*)((char*)pending - offsetof(ulc_request_t, pending));
+    ulc_request_t* request = of_pending(pending);
     request->super.super.req_status.MPI_ERROR = mca_coll_ulc_error(error);
     ompi_request_complete(&request->super.super, true);
 }
@@ -67,13 +71,26 @@ static int begun(int error, ulc_request_t* mine, ompi_request_t** request) {
     return mca_coll_ulc_error(error);
 }
 
-/* Which way a call goes; counted. type: of a reduction, else NULL. */
-static int by_ulc(mca_coll_base_module_t* base, enum ulc_mpi_op op, const ulc_mpi_type* type) {
+ulc_mpi_pending* mca_coll_ulc_request(ompi_communicator_t* comm) {
+    ulc_request_t* request = new_request(comm);
+    return request != NULL ? &request->pending : NULL;
+}
+
+int mca_coll_ulc_begun(int error, ulc_mpi_pending* pending, ompi_request_t** request) {
+    return begun(error, of_pending(pending), request);
+}
+
+int mca_coll_ulc_takes_yet(mca_coll_base_module_t* base, enum ulc_mpi_op op,
+                           const ulc_mpi_type* type) {
     enum ulc_mpi_way way = ulc_mpi_comm_way_yet(MODULE(base)->comm);
     if (way == ULC_MPI_BY_ULC && type != NULL && !ulc_mpi_reducible(type))
         way = ULC_MPI_LARGE_ELEMENT;
     ulc_mpi_count(op + ULC_MPI_BLOCKING_OPS, way);
     return way == ULC_MPI_BY_ULC;
+}
+
+static int by_ulc(mca_coll_base_module_t* base, enum ulc_mpi_op op, const ulc_mpi_type* type) {
+    return mca_coll_ulc_takes_yet(base, op, type);
 }
 
 #define BEGIN(call)                                    \
