@@ -8,7 +8,7 @@
  *   none          nothing: MPI_Init and MPI_Finalize alone
  * mpicc -O2 bench/reference/mpi_rows.c -o mpi_rows; mpirun -np 4 mpi_rows rate stream bcast */
 #include <mpi.h>
-#if MPI_VERSION < 4
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #define MPI_Allreduce_init MPIX_Allreduce_init
 #endif

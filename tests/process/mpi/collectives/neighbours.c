@@ -6,7 +6,7 @@
  *   mpirun -n N neighbours [all] */
 #include "check.h"
 
-#if MPI_VERSION < 4
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #define INIT(name) MPIX_Neighbor_##name##_init
 #else

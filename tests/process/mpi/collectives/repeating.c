@@ -6,7 +6,7 @@
  *   mpirun -n N repeating [early] */
 #include "check.h"
 
-#if MPI_VERSION < 4
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #define FORM(name) MPIX_##name##_init
 #else
@@ -188,25 +188,33 @@ static void in_place(int n) {
     free(exchanged);
 }
 
-/* Packed at odd ranks; the longer one goes in pieces. */
+/* Packed at odd ranks; the longer broadcast goes in pieces. */
 static void with_gaps(int n) {
     const int stride = rank % 2 == 1 ? 3 : 1;
+    const int part = n / size;
     int* data = ints((size_t)(n * stride));
     int* all = ints((size_t)(n * stride * size));
-    int* counts = ints((size_t)size);
-    int* places = ints((size_t)size);
-    MPI_Request requests[2];
+    int* exchanged = ints((size_t)(n * stride));
+    int* counts[2] = {ints((size_t)size), ints((size_t)size)};
+    int* places[2] = {ints((size_t)size), ints((size_t)size)};
+    MPI_Request requests[3];
     MPI_Datatype type;
     MPI_Comm dup;
     for (int r = 0; r < size; ++r) {
-        counts[r] = n;
-        places[r] = n * r;
+        counts[0][r] = n;
+        places[0][r] = n * r;
+        counts[1][r] = part;
+        places[1][r] = part * r;
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &dup);
     MPI_Type_create_resized(MPI_INT, 0, stride * (int)sizeof(int), &type);
     MPI_Type_commit(&type);
     FORM(Bcast)(data, n, type, 0, dup, MPI_INFO_NULL, &requests[0]);
-    FORM(Allgatherv)(data, n, type, all, counts, places, type, dup, MPI_INFO_NULL, &requests[1]);
+    FORM(Allgatherv)
+    (data, n, type, all, counts[0], places[0], type, dup, MPI_INFO_NULL, &requests[1]);
+    FORM(Alltoallv)
+    (data, counts[1], places[1], type, exchanged, counts[1], places[1], type, dup, MPI_INFO_NULL,
+     &requests[2]);
     if (early) MPI_Type_free(&type);
     for (int round = 0; round < kRounds; ++round) {
         for (int i = 0; i < n; ++i)
@@ -218,23 +226,30 @@ static void with_gaps(int n) {
             if (stride == 3) CHECK(data[i * 3 + 1] == -7, "gap %d", i);
             data[i * stride] = block(round, rank, 1, i);
         }
-        MPI_Start(&requests[1]);
+        MPI_Startall(2, &requests[1]);
         if (early && round == 0) MPI_Comm_free(&dup);
-        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-        for (int r = 0; r < size; ++r)
+        MPI_Waitall(2, &requests[1], MPI_STATUSES_IGNORE);
+        for (int r = 0; r < size; ++r) {
             for (int i = 0; i < n; ++i)
                 CHECK(all[(r * n + i) * stride] == block(round, r, 1, i), "allgatherv %d", i);
+            for (int i = 0; i < part; ++i)
+                CHECK(exchanged[(r * part + i) * stride] == block(round, r, 1, rank * part + i),
+                      "alltoallv %d %d", r, i);
+        }
     }
-    MPI_Request_free(&requests[0]);
-    MPI_Request_free(&requests[1]);
+    for (int r = 0; r < 3; ++r)
+        MPI_Request_free(&requests[r]);
     if (!early) {
         MPI_Type_free(&type);
         MPI_Comm_free(&dup);
     }
     free(data);
     free(all);
-    free(counts);
-    free(places);
+    free(exchanged);
+    for (int i = 0; i < 2; ++i) {
+        free(counts[i]);
+        free(places[i]);
+    }
 }
 
 int main(int argc, char** argv) {
