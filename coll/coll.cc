@@ -3,6 +3,8 @@
 // runs. The starting forms begin the operation, the blocking forms wait for it.
 #include <coll.h>
 
+#include <memory>
+
 #include "client/error_text.h"
 #include "coll/coll_for_mpi.h"
 #include "coll/operation.h"
@@ -329,6 +331,12 @@ int ulc_coll_wait(ulc_endpoint* ep, ulc_coll* operation, int64_t timeout_ns) {
 
 void ulc_coll_keep(ulc_coll* operation) { operation->is_kept = true; }
 
-int ulc_coll_start_again(ulc_coll* operation) { return operation->run.start_again(); }
+int ulc_coll_start_again(ulc_coll* operation) {
+    if (operation->offload) {  // what the engine was given is prepared again
+        std::destroy_at(&operation->run);
+        std::construct_at(&operation->run);
+    }
+    return operation->start();
+}
 
 void ulc_coll_free(ulc_coll* operation) { delete operation; }

@@ -28,8 +28,8 @@ typedef struct ulc_edge {
 
 /* Starts an exchange along edges. The i-th edge to a member meets its i-th edge from this one; both
  * have one length. Edges to itself are copied. Edges of one block to different members are a
- * multicast, in a group of at most 64. Only the call reads the edges. Errors: as the start functions
- * of coll.h. */
+ * multicast, in a group of at most 64. Only the call reads the edges. Errors: those of the start
+ * functions of coll.h. */
 ULC_API int ulc_neighbours_start(ulc_endpoint* ep, ulc_group group, const void* input,
                                  const ulc_edge* to, size_t to_count, void* output,
                                  const ulc_edge* from, size_t from_count, ulc_coll** out);

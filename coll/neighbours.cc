@@ -102,18 +102,19 @@ void make_plan(std::span<const ulc_edge> to, std::span<const ulc_edge> from, std
         set_last_error("%s: an edge leads out of the group of %u", kName, unsigned{ranks});
         return ULC_ERR_INVALID;
     }
-    client::RunMemory memory;
+    auto operation = std::make_unique<ulc_coll>();
+    client::RunMemory& memory = operation->memory;
     if (!reach_of(to, memory.input_octets) || !reach_of(from, memory.output_octets)) {
         set_last_error("%s: a block exceeds the address space", kName);
         return ULC_ERR_LIMIT;
     }
     memory.input = input;
     memory.output = output;
-    auto operation = std::make_unique<ulc_coll>();
     operation->ep = ep;
+    operation->group = group;
+    operation->identity = identity();
     make_plan(to, from, self, ranks, operation->plan);
-    const int error =
-        operation->run.start(ep, group, operation->plan.schedule(), memory, identity(), false);
+    const int error = operation->start();
     if (error == ULC_OK) *out = operation.release();
     return error;
 }

@@ -278,9 +278,10 @@ private:
     if (const int error = judge.judge(); error != ULC_OK) return error;
     auto operation = std::make_unique<ulc_coll>();
     operation->ep = arguments.ep;
+    operation->group = arguments.group;
+    operation->offload = judge.call.early;
     judge.chosen->make(judge.call, operation->plan);
-    const abi::Schedule schedule = operation->plan.schedule();
-    client::RunMemory& memory = judge.memory;
+    client::RunMemory& memory = operation->memory = judge.memory;
     if (arguments.reduction != nullptr) {
         operation->reduction = *arguments.reduction;
         const bool user = operation->reduction.op == ULC_USER;
@@ -289,8 +290,8 @@ private:
         memory.reduce.context = &operation->reduction;
         memory.reduce.grain = judge.call.grain;
     }
-    const int error = operation->run.start(arguments.ep, arguments.group, schedule, memory,
-                                           judge.identity(), judge.call.early);
+    operation->identity = judge.identity();
+    const int error = operation->start();
     if (error == ULC_OK) *arguments.operation = operation.release();
     return error;
 }

@@ -19,7 +19,16 @@ struct ulc_coll {
     ulc_reduction reduction = {};
     ulc::coll::Plan plan;
     ulc::client::ScheduleRun run;
+    // --- of its start, for the next one
+    ulc_group group = 0;
+    ulc::client::RunMemory memory;
+    ulc::client::RunIdentity identity;
+    bool offload = false;
     bool is_kept = false;  ///< ulc_coll_free() frees it, and not its end
+
+    [[nodiscard]] int start() noexcept {
+        return run.start(ep, group, plan.schedule(), memory, identity, offload);
+    }
 };
 
 namespace ulc::coll {

@@ -148,9 +148,9 @@ void ulc_mpi_count(enum ulc_mpi_op op, enum ulc_mpi_way way);
  * of done() with a ulc_error, by this call or by a thread in ulc_mpi_progress() or in a wait,
  * without the lock. Any other result is a failure, and done() is not called.
  *
- * is_persistent set: the call only prepares, and ULC_OK promises nothing. ulc_mpi_start() begins the
- * operation, any number of times, and ulc_mpi_release() ends it. Buffers, types and operators are
- * used until then; arrays of counts, displacements and types are read by the call only. */
+ * is_persistent set: the call only prepares, and ULC_OK promises nothing. ulc_mpi_start() begins
+ * the operation, any number of times, and ulc_mpi_release() ends it. Buffers, types and operators
+ * are used until then; arrays of counts, displacements and types are read by the call only. */
 typedef struct ulc_mpi_pending {
     void (*done)(struct ulc_mpi_pending* self, int error);
     int is_persistent;

@@ -26,8 +26,8 @@ public:
     [[nodiscard]] int step();
     /// Puts the results where they belong; without the lock. False: the MPI could not unpack.
     [[nodiscard]] virtual bool finish() = 0;
-    /// Makes a persistent operation ready for its next start; without the lock. False: the MPI could
-    /// not pack, or there is no memory.
+    /// Makes a persistent operation ready for its next start; without the lock. False: the MPI
+    /// could not pack, or there is no memory.
     [[nodiscard]] bool rewind();
 
     /// Frees what it keeps of coll.h; the lock is held.
@@ -65,7 +65,7 @@ private:
     const char* name_;
     ulc_mpi_pending* pending_;
     ulc_coll* colls_[kSlots] = {};  ///< pieces in progress; nullptr: over
-    ulc_coll* kept_ = nullptr;      ///< of a persistent operation of one piece, once it was started
+    ulc_coll* kept_ = nullptr;      ///< started before; persistent operations of one piece have it
     std::size_t pieces_ = 1;
     std::size_t given_pieces_ = 1;  ///< a failure reduces the others
     std::size_t begun_ = 0;

@@ -66,7 +66,6 @@ public:
     /// Makes the schedule ready to run again, without allocating. Steps that
     /// are under way are forgotten.
     void rewind() noexcept;
-    [[nodiscard]] const Setup& setup() const noexcept { return setup_; }
 
     /// Runs local work, then gives the step to start now (kSend, kMcast or kRecv) without taking
     /// it: asking again gives the same one. False: nothing to start now; see local_work_left().

@@ -130,14 +130,14 @@ int mca_coll_ulc_takes(mca_coll_base_module_t* base, unsigned op, const ulc_mpi_
 /* As mca_coll_ulc_takes(), for a non-blocking call, which cannot make the group. */
 int mca_coll_ulc_takes_yet(mca_coll_base_module_t* base, enum ulc_mpi_op op,
                            const ulc_mpi_type* type);
-/* What a non-blocking operation and a persistent one are begun with; NULL: no memory. The latter
- * holds at most `objects`. */
+/* Requests for a non-blocking operation and a persistent one, which holds at most `objects`; NULL:
+ * no memory. */
 ulc_mpi_pending* mca_coll_ulc_request(ompi_communicator_t* comm);
 ulc_mpi_pending* mca_coll_ulc_persistent(ompi_communicator_t* comm, size_t objects);
 /* Holds `count` datatypes until the request is freed. */
 void mca_coll_ulc_hold_types(ulc_mpi_pending* persistent, int count, ompi_datatype_t* const* types);
-/* Hands out the request if its operation began, or was prepared, with ULC_OK; else frees it. Returns
- * Open MPI's code. */
+/* Hands out the request if its operation began, or was prepared, with ULC_OK; else frees it.
+ * Returns Open MPI's code. */
 int mca_coll_ulc_begun(int error, ulc_mpi_pending* pending, ompi_request_t** request);
 int mca_coll_ulc_prepared(int error, ulc_mpi_pending* pending, ompi_request_t** request);
 

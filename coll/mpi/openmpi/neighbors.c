@@ -41,8 +41,8 @@ static void set(neighbors_t* of, int edge, int peer, int slot) {
     of->slots[edge] = slot;
 }
 
-/* What goes down a dimension comes from the neighbour above. In a dimension of one or two both
- * neighbours are one rank, so the first message from it belongs to the upper slot. */
+/* A block that goes down a dimension comes from the neighbour above. In a dimension of one or two
+ * both neighbours are one rank, so the first message from it belongs to the upper slot. */
 static int grid(ompi_communicator_t* comm, neighbors_t* to, neighbors_t* from) {
     const mca_topo_base_comm_cart_2_2_0_t* cart = comm->c_topo->mtc.cart;
     const int self = ompi_comm_rank(comm);

@@ -81,7 +81,7 @@ static void destruct(ulc_persistent_t* request) {
 
 static OBJ_CLASS_INSTANCE(ulc_persistent_t, ompi_coll_base_nbc_request_t, construct, destruct);
 
-/* An inactive request with room for `objects` to hold; NULL: no memory. */
+/* An inactive request that can hold `objects`; NULL: no memory. */
 static ulc_persistent_t* new_request(ompi_communicator_t* comm, size_t objects) {
     ulc_persistent_t* request = OBJ_NEW(ulc_persistent_t);
     if (request == NULL) return NULL;

@@ -101,17 +101,6 @@ bool OffloadRun::prepare(ulc_endpoint* ep, const abi::Schedule& schedule) {
     return scratch_ != nullptr;
 }
 
-void OffloadRun::renew() noexcept {
-    give_back();
-    cookie_ = 0;
-    status_ = 0;
-    source_ = 0;
-    found_tag_ = 0;
-    passed_.clear();
-    refused_ = false;
-    cancelled_ = false;
-}
-
 bool OffloadRun::start(std::uint32_t group, const abi::Schedule& schedule, const exec::Setup& setup,
                        OffloadTags tags, std::span<const std::uint8_t> own) {
     output_memory_ = setup.output;

@@ -51,8 +51,6 @@ public:
     /// Judges the schedule; if it suits, takes its scratch memory from the arena, for the life of
     /// this object. Returns false if it must not be submitted.
     [[nodiscard]] bool prepare(ulc_endpoint* ep, const abi::Schedule& schedule);
-    /// Makes an offload that is over ready for start() again; its scratch memory stays.
-    void renew() noexcept;
     /// nullptr: it needs none.
     [[nodiscard]] unsigned char* scratch() const noexcept { return scratch_; }
     [[nodiscard]] bool passes_on() const noexcept { return passes_on_; }

@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "base/check.h"
 #include "client/endpoint.h"
 #include "client/error_text.h"
 
@@ -43,41 +42,17 @@ int ScheduleRun::start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& s
     schedule_ = schedule;
     at_.identity = identity;
     offload = offload && setup.members > 1;
-    if (!prepare_scratch(offload, setup)) {
-        set_last_error("%s: no memory for the schedule", at_.identity.name);
-        return ULC_ERR_NO_MEMORY;
+    if (executor_.has_value()) {
+        executor_->rewind();
+        watch_ = {};
+        error_ = ULC_OK;
+    } else if (const int error = prepare(setup, offload); error != ULC_OK) {
+        return error;
     }
-    Result<exec::Executor> made = exec::Executor::make(schedule, setup);
-    if (!made.ok()) return static_cast<int>(made.error());
-    executor_.emplace(std::move(made.value()));
-
-    requests_.reset(new (std::nothrow) ulc_request[schedule.step_count]);
-    in_flight_.reset(new (std::nothrow) std::uint32_t[schedule.step_count]);
-    if (!requests_ || !in_flight_) return ULC_ERR_NO_MEMORY;
     at_.group = group;
     at_.members = setup.members;
     if (!ep->collectives().checks) at_.identity.agreement = {};
-    return begin(offload);
-}
-
-int ScheduleRun::start_again() noexcept {
-    // A failed run may leave steps that the executor counts as under way; none has a request.
-    ULC_CHECK(in_flight_count_ == 0 && !offload_.running());
-    executor_->rewind();
-    watch_ = {};
-    away_ = look_again_ = false;
-    error_ = ULC_OK;
-    const bool offload = !own_.empty();
-    if (offload) offload_.renew();
-    return begin(offload);
-}
-
-/// Takes the group's next number and starts what may start. The run is prepared.
-int ScheduleRun::begin(bool offload) noexcept {
-    const ulc_group group = at_.group;
-    Group* const of_members = at_.ep->groups().find(group);
-    if (of_members == nullptr) return freed();
-    Operations& operations = of_members->operations;
+    Operations& operations = ep->groups().find(group)->operations;
     if (operations.broken) {
         set_last_error(
             "%s: members of group 0x%08x gave different arguments before; make another group",
@@ -96,29 +71,33 @@ int ScheduleRun::begin(bool offload) noexcept {
         return ULC_ERR_NO_MEMORY;
     }
     at_.tag = operation_tag(group, at_.number) | at_.identity.agreement.signature.bits();
-    if (offload) hand_over();
+    if (offload) hand_over(setup);
     if (!away_) static_cast<void>(start_ready());
     return ULC_OK;
 }
 
 // ---------------------------------------------------------------- offload
 
-/// False: no memory. offload: becomes false where the schedule does not suit, or the arena has no
-/// space for its scratch.
-bool ScheduleRun::prepare_scratch(bool& offload, exec::Setup& setup) noexcept {
+/// offload: becomes false if the schedule does not suit, or the arena has no space for scratch.
+int ScheduleRun::prepare(exec::Setup& setup, bool& offload) noexcept {
     try {
         offload = offload && offload_.prepare(at_.ep, schedule_);
         if (!offload && schedule_.scratch_octets > 0)
             scratch_.reset(new unsigned char[schedule_.scratch_octets]);
+        requests_.reset(new ulc_request[schedule_.step_count]);
+        in_flight_.reset(new std::uint32_t[schedule_.step_count]);
     } catch (const std::bad_alloc&) {
-        return false;
+        set_last_error("%s: no memory for the schedule", at_.identity.name);
+        return ULC_ERR_NO_MEMORY;
     }
     setup.scratch = offload ? offload_.scratch() : scratch_.get();
-    return true;
+    Result<exec::Executor> made = exec::Executor::make(schedule_, setup);
+    if (made.ok()) executor_.emplace(std::move(made.value()));
+    return static_cast<int>(made.error());
 }
 
 /// Gives the schedule to the engine, if it has space.
-void ScheduleRun::hand_over() noexcept {
+void ScheduleRun::hand_over(const exec::Setup& setup) noexcept {
     try {
         own_.assign(schedule_.step_count, kEngines);
         std::uint32_t unused = 0;
@@ -132,8 +111,7 @@ void ScheduleRun::hand_over() noexcept {
         static_cast<void>(take_finished());
         const bool half_here = in_flight_count_ > 0;
         if (error_ == ULC_OK && !(half_here && offload_.passes_on()))
-            away_ = offload_.start(at_.group, schedule_, executor_->setup(),
-                                   {at_.tag, ~Signature::kMask}, own_);
+            away_ = offload_.start(at_.group, schedule_, setup, {at_.tag, ~Signature::kMask}, own_);
         // An engine inside the application hears of it now, and has its helper go on.
         if (away_ && at_.ep->hooks().progress != nullptr) at_.ep->poll_aside();
     } catch (const std::bad_alloc&) {

@@ -47,18 +47,13 @@ public:
     ScheduleRun(const ScheduleRun&) = delete;
     ScheduleRun& operator=(const ScheduleRun&) = delete;
 
-    /// Starts. The schedule's arrays, the memory and this object stay until test() says that the
-    /// operation is over. offload: hand it to the engine, if it suits (OffloadRun) and has space.
-    /// Returns ULC_OK, or without having started anything: INVALID (not a member, or a wrong
-    /// schedule), NO_MEMORY, LIMIT (see Operations), MISMATCH (of an operation before).
+    /// Starts, or starts a run that is over again with the same arguments. The schedule's arrays,
+    /// the memory and this object stay until it is over. offload: to the engine, if it suits
+    /// (OffloadRun) and has space; starts once. Returns ULC_OK, or with nothing started: INVALID
+    /// (no member, a wrong schedule), NO_MEMORY, LIMIT (see Operations), MISMATCH (one before).
     [[nodiscard]] int start(ulc_endpoint* ep, ulc_group group, const abi::Schedule& schedule,
                             const RunMemory& memory, const RunIdentity& identity = {},
                             bool offload = false) noexcept;
-
-    /// Starts an operation that is over once more, as the group's next one: same schedule, memory
-    /// and arguments, nothing is prepared again. Errors: MISMATCH, LIMIT and NO_MEMORY as start();
-    /// INVALID (the group was freed).
-    [[nodiscard]] int start_again() noexcept;
 
     /// Advances with what the last ulc_poll() brought; bounded work. ULC_OK: done. AGAIN: under
     /// way. Else it failed and no request is under way: PEER_LEFT, PEER_DIED, MISMATCH, CLOSED, …
@@ -74,10 +69,9 @@ private:
     [[nodiscard]] bool busy() const noexcept {
         return error_ == ULC_OK && !away_ && (look_again_ || executor_->local_work_left());
     }
+    [[nodiscard]] int prepare(exec::Setup& setup, bool& offload) noexcept;
     [[nodiscard]] std::uint64_t tag_of(std::uint32_t step) const noexcept;
-    [[nodiscard]] int begin(bool offload) noexcept;
-    [[nodiscard]] bool prepare_scratch(bool& offload, exec::Setup& setup) noexcept;
-    void hand_over() noexcept;
+    void hand_over(const exec::Setup& setup) noexcept;
     void take_early() noexcept;
     void receive_here(std::uint32_t index) noexcept;
     [[nodiscard]] bool settle_offload() noexcept;

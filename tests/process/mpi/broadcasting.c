@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
     const int count = argc > 1 ? atoi(argv[1]) : 10;
     const int bytes = argc > 2 ? atoi(argv[2]) : 100000;
     const int neighbours = argc > 3;
+    MPI_Barrier(MPI_COMM_WORLD); /* makes the group */
     MPI_Comm comm = neighbours ? star(rank) : MPI_COMM_WORLD;
     char* data = malloc((size_t)bytes);
     for (int i = 0; i < count; ++i) {

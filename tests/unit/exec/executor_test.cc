@@ -240,6 +240,33 @@ TEST(executor, waits_for_dependencies_and_copies_in_between) {
     EXPECT_TRUE(executor.done());
 }
 
+TEST(executor, runs_again_after_a_rewind) {
+    Program program;
+    const auto received = program.add(StepKind::kRecv, 1, {}, 0, 8);
+    const auto next = program.add(StepKind::kRecv, 1, {}, 8, 8);
+    const auto copied = program.add(StepKind::kCopy, 0, {received, next}, 16, 8);
+    program.steps[copied].from_buffer = BufferId::kOutput;
+    const auto sent = program.add(StepKind::kSend, 2, {copied}, 16, 8);
+    Executor executor = std::move(program.make().value());
+    for (int round = 0; round < 3; ++round) {
+        EXPECT_FALSE(executor.done());
+        EXPECT_EQ(take(executor), (Steps{received, next}));
+        std::memset(executor.destination(executor.step(received)), 7 + round, 8);
+        EXPECT_EQ(executor.complete(next), Err::kOk);
+        if (round == 1) {  // a run that failed has steps under way
+            executor.rewind();
+            EXPECT_EQ(executor.in_flight(), 0U);
+            continue;
+        }
+        EXPECT_EQ(executor.complete(received), Err::kOk);
+        EXPECT_EQ(take(executor), Steps{sent});
+        EXPECT_EQ(executor.source(executor.step(sent))[0], 7 + round);
+        EXPECT_EQ(executor.complete(sent), Err::kOk);
+        EXPECT_TRUE(executor.done());
+        executor.rewind();
+    }
+}
+
 TEST(executor, refuses_completions_of_steps_that_are_not_under_way) {
     Program program;
     program.add(StepKind::kSend, 1);

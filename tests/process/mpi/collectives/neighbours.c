@@ -4,7 +4,7 @@
  * and with edges to oneself; of no bytes, and with types that have gaps. all: also those forms in
  * which Open MPI 4.1 alone swaps the blocks of two neighbours that are one rank.
  *   mpirun -n N neighbours [all] */
-#include "check.h"
+#include "tests/process/mpi/check.h"
 
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
@@ -37,7 +37,7 @@ static int value(int from, int slot, int i) {
 /* Ints with a gap behind each. */
 static MPI_Datatype gaps_type;
 
-/* What one operation exchanges: lengths and places of blocks by slot, in ints. */
+/* One side of an exchange: lengths and places of blocks by slot, in ints. */
 typedef struct blocks {
     int counts[kEdgesMax];
     int places[kEdgesMax];
@@ -182,7 +182,7 @@ static void grid(const char* name, int dimensions, const int* sizes, const int* 
         MPI_Cart_shift(g.comm, d, 1, &g.from[2 * d], &g.from[2 * d + 1]);
         is_twice |= periods[d] && sizes[d] <= 2;
         for (int side = 0; side < 2; ++side) {
-            /* What the lower neighbour sends upwards, and the upper one downwards. */
+            /* The lower neighbour sends upwards, and the upper one downwards. */
             g.from_slot[2 * d + side] = 2 * d + 1 - side;
             if (g.from[2 * d + side] == MPI_PROC_NULL) g.from[2 * d + side] = -1;
         }

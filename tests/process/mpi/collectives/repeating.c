@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Persistent collectives: each operation started several times with other data, all at once by
- * MPI_Startall, in place, of no bytes, with types that have gaps at odd ranks only. early: types and
- * operators are freed before the first start and communicators before the last, which Open MPI alone
- * does not survive.
+ * MPI_Startall, in place, of no bytes, with types that have gaps at odd ranks only.
+ * early: types and operators are freed before the first start and communicators before the last,
+ * which Open MPI alone does not survive.
  *   mpirun -n N repeating [early] */
-#include "check.h"
+#include "tests/process/mpi/check.h"
 
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>

@@ -2,7 +2,7 @@
 /* MPI_Alltoallw and MPI_Ialltoallw: a length, a displacement and a type for each pair of ranks, of
  * which some have gaps at one end only, in place and not, on the world and a reversed split.
  *   mpirun -n N typed */
-#include "check.h"
+#include "tests/process/mpi/check.h"
 
 /* Pairs of ranks exchange ints or doubles, up to 2 * kLong of them. */
 enum { kLong = 5000 };
