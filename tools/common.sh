@@ -22,6 +22,16 @@ die() {
     exit 1
 }
 
+# is_of_llvm MAJOR TOOL: the tool has that major version. Another one judges by other rules, so its
+# check is skipped, with a sentence.
+is_of_llvm() {
+    local version
+    version=$("$2" --version | grep -oE 'version [0-9]+' | head -n 1)
+    [ "${version#version }" = "$1" ] && return 0
+    say "  $2 is ${version:-of an unknown version}, and this check needs version $1: skipped"
+    return 1
+}
+
 # The C++ files of the project, one a line; also where there is no git.
 our_sources() {
     git -C "$root" ls-files '*.h' '*.hpp' '*.cc' 2>/dev/null | grep . ||
