@@ -31,6 +31,10 @@ std::uint32_t memif_buffer_octets(std::uint16_t mtu) {
     return std::max(kPlainBufferOctets, (need + 63) / 64 * 64);
 }
 
+/// Bytes by which memif's own buffers exceed those of the pool. From DPDK 24.11 on, its receive
+/// function copies as many bytes as the peer says unless the pool's buffers are smaller than bsize.
+constexpr std::uint32_t kMemifExcess = 64;
+
 DeviceKind kind_of(std::string_view name) {
     if (name.starts_with("net_memif")) return DeviceKind::kMemif;
     if (name.starts_with("net_af_packet") || name.starts_with("eth_af_packet")) {
@@ -108,7 +112,7 @@ std::optional<DeviceSpec> parse_device(std::string_view device, unsigned number,
 
 void size_device(DeviceSpec& spec, std::uint16_t mtu) {
     if (spec.kind == DeviceKind::kMemif) {
-        spec.add_unless_given("bsize", std::to_string(memif_buffer_octets(mtu)));
+        spec.add_unless_given("bsize", std::to_string(memif_buffer_octets(mtu) + kMemifExcess));
         spec.add_unless_given("rsize", "8");
     } else if (spec.kind == DeviceKind::kAfPacket) {
         const std::uint32_t frame = ring_frame_octets(mtu);
@@ -122,8 +126,8 @@ std::uint32_t receive_buffer_octets(const DeviceSpec& spec, std::uint16_t mtu) {
         case DeviceKind::kMemif: {
             const auto given = spec.argument("bsize");
             const auto octets = given ? std::strtoul(given->c_str(), nullptr, 10) : 0;
-            return std::max<std::uint32_t>(memif_buffer_octets(mtu),
-                                           static_cast<std::uint32_t>(octets));
+            const auto bounded = std::max<std::uint64_t>(octets, kMemifExcess) - kMemifExcess;
+            return std::max(memif_buffer_octets(mtu), static_cast<std::uint32_t>(bounded));
         }
         case DeviceKind::kAfPacket: {
             const auto given = spec.argument("framesz");

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -116,8 +117,10 @@ Err EthdevPort::probe(const PortOptions& options, std::string& why) {
     }
     if (spec_.kind == DeviceKind::kMemif) guard_memif();
     if (spec_.kind != DeviceKind::kPci) {
-        const int result =
-            rte_eal_hotplug_add("vdev", spec_.name.c_str(), spec_.joined_arguments().c_str());
+        // Not by rte_eal_hotplug_add(): from DPDK 24.11 on it refuses arguments of more than 127
+        // bytes, and a memif socket's path alone may have 107.
+        int result = rte_vdev_init(spec_.name.c_str(), spec_.joined_arguments().c_str());
+        if (result > 0) result = -ENODEV;  // no driver has that name
         if (result != 0) {
             why =
                 with_log("device '" + options.device + "' did not open: " + rte_strerror(-result));

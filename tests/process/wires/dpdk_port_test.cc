@@ -249,6 +249,19 @@ TEST(DpdkPort, a_frame_above_the_mtu_is_dropped_and_counted) {
     rmdir(dir.c_str());
 }
 
+TEST(DpdkPort, a_memif_socket_may_have_a_long_path) {
+    const std::string dir = scratch_directory();
+    const std::string longest(107, 'a');  // what an address of a socket holds
+    const std::string socket = (dir + "/" + longest).substr(0, longest.size());
+    Children children;
+    children.expect_success(children.start([&] {
+        auto owner = open_or_exit(memif_options(socket, true));
+        CHILD_CHECK(access(socket.c_str(), F_OK) == 0);
+    }));
+    unlink(socket.c_str());
+    rmdir(dir.c_str());
+}
+
 TEST(DpdkPort, errors_say_what_to_do) {
     const std::string dir = scratch_directory();
     Children children;
