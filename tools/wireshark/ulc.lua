@@ -7,6 +7,15 @@
 -- ulc.seq, ulc.handle, ulc.malformed. A frame that is not as the protocol says gets an expert note;
 -- nothing in a frame makes the dissector fail.
 
+-- Lua 5.2 has bit32, and 5.4 has operators, which 5.2 cannot parse.
+local bit32 = bit32 or load([[
+  return {
+    band = function(a, b) return a & b end,
+    bxor = function(a, b) return a ~ b end,
+    lshift = function(a, by) return (a << by) & 0xffffffff end,
+    rshift = function(a, by) return a >> by end,
+  }]])()
+
 local ulc = Proto("ulc", "User-Level Communication for Ethernet clusters")
 
 local ETHERTYPE_DEFAULT = 0x88b5
