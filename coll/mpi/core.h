@@ -110,6 +110,8 @@ enum ulc_mpi_way {
 
 /* Opens an endpoint and fills in the card. 0: an engine answered. Silent otherwise. */
 int ulc_mpi_open(const ulc_mpi_hooks* hooks, ulc_mpi_card* card);
+/* Leaves a reason for the account, in place of ulc_mpi_open(). */
+void ulc_mpi_decline(const char* why);
 /* Judges the cards of all ranks and, if all are able, starts joining the job. `cards`: one a rank;
  * a version of 0 is a rank without a card. Every rank gives the same cards. 0: joining. */
 int ulc_mpi_join(const char* job, uint32_t rank, uint32_t size, const ulc_mpi_card* cards);

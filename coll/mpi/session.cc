@@ -106,6 +106,11 @@ int Session::open(const ulc_mpi_hooks* hooks, ulc_mpi_card& card) {
     return 0;
 }
 
+void Session::decline(const char* why) {
+    const std::lock_guard<std::mutex> hold(lock_);
+    why_not_ = why;
+}
+
 int Session::join(const char* job, std::uint32_t rank, std::uint32_t size,
                   const ulc_mpi_card* cards) {
     if (size == 0 || size > kRanksMax || rank >= size) {
@@ -340,6 +345,7 @@ extern "C" {
 int ulc_mpi_open(const ulc_mpi_hooks* hooks, ulc_mpi_card* card) {
     return session().open(hooks, *card);
 }
+void ulc_mpi_decline(const char* why) { session().decline(why); }
 int ulc_mpi_join(const char* job, uint32_t rank, uint32_t size, const ulc_mpi_card* cards) {
     return session().join(job, rank, size, cards);
 }

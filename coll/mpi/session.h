@@ -24,6 +24,7 @@ class Operation;
 class Session {
 public:
     [[nodiscard]] int open(const ulc_mpi_hooks* hooks, ulc_mpi_card& card);
+    void decline(const char* why);
     [[nodiscard]] int join(const char* job, std::uint32_t rank, std::uint32_t size,
                            const ulc_mpi_card* cards);
     [[nodiscard]] int progress();

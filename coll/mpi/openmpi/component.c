@@ -44,8 +44,38 @@ static int ulc_register(void) {
     return OMPI_SUCCESS;
 }
 
+/* True if the component fits the Open MPI of that version: from 5.0 on, components changed between
+ * releases under one number of their interface, so it fits one release alone. */
+static int fits(const char* version) {
+    unsigned major = 0;
+    unsigned minor = 0;
+    if (OMPI_MAJOR_VERSION >= 5) return strcmp(version, ULC_OPEN_MPI) == 0;
+    return sscanf(version, "%u.%u", &major, &minor) == 2 && major == OMPI_MAJOR_VERSION &&
+           minor == OMPI_MINOR_VERSION;
+}
+
+/* True if this process's Open MPI is one that the component was built for. Else the reason is left
+ * for the account. */
+static int is_of_this_open_mpi(void) {
+    char said[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    char version[32] = "unknown";
+    char why[192];
+    int length = 0;
+    /* "Open MPI v5.0.7, package: ..." */
+    if (PMPI_Get_library_version(said, &length) == MPI_SUCCESS &&
+        sscanf(said, "Open MPI v%31[^, ]", version) == 1 && fits(version))
+        return 1;
+    snprintf(why, sizeof why,
+             "this Open MPI has version %s, and mca_coll_ulc.so was built for " ULC_OPEN_MPI
+             "; build ULC again on this machine",
+             version);
+    ulc_mpi_decline(why);
+    return 0;
+}
+
 static int ulc_open_component(void) {
     int status = OMPI_SUCCESS;
+    if (!is_of_this_open_mpi()) return OMPI_ERR_NOT_AVAILABLE;
     if (priority <= 0 || ompi_process_info.num_procs < 2) return OMPI_ERR_NOT_AVAILABLE;
     is_open = ulc_mpi_open(&mca_coll_ulc_hooks, &own_card) == 0;
     /* A card that says no spares the others the question whether we have one at all. */
