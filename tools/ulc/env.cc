@@ -21,6 +21,8 @@ int refuse(const std::string& text) {
     return 1;
 }
 
+bool is_5(const OpenMpi& mpi) { return mpi.version.starts_with("5."); }
+
 /// Prints what makes libfabric choose our provider.
 void print_provider(const std::string& provider) {
     fmt::print("export FI_PROVIDER=ulc\nexport FI_PROVIDER_PATH='{}'\n",
@@ -63,6 +65,19 @@ void print_one_sided(bool explain) {
     fmt::print("export OMPI_MCA_btl=self,ofi\n");
 }
 
+/// Prints the same for Open MPI 5, whose windows find no libfabric below pml/cm.
+void print_one_sided_of_5(const std::string& provider, bool explain) {
+    if (explain) {
+        fmt::print(
+            "# One-sided communication (MPI_Put and its like) goes by libfabric, and there by\n"
+            "# ULC. Open MPI 5 offers that to windows only if messages between two ranks do not,\n"
+            "# so these go by shared memory and TCP. Each process opens an endpoint in "
+            "MPI_Init.\n");
+    }
+    fmt::print("export OMPI_MCA_pml=ob1\nexport OMPI_MCA_btl=self,sm,tcp,ofi\n");
+    print_provider(provider);
+}
+
 /// Prints what makes ranks under mpirun of Open MPI 5 look into that folder.
 int print_path_of_5(const OpenMpi& mpi, const std::string& ours, bool explain) {
     const std::string of_pmix = find_pmix_components();
@@ -84,27 +99,23 @@ int print_path_of_5(const OpenMpi& mpi, const std::string& ours, bool explain) {
 /// Prints what makes Open MPI load our collectives; returns the exit code.
 int print_component(const OpenMpi& mpi, bool explain) {
     if (const std::string misfit = misfit_of(mpi); !misfit.empty()) return refuse(misfit);
-    const bool is_5 = mpi.version.starts_with("5.");
-    if (mpi.loads_us && is_5) return print_path_of_5(mpi, mpi.folder, explain);
-    if (mpi.loads_us) {
+    if (mpi.loads_us && !is_5(mpi)) {
         if (explain) fmt::print("# no more to set: {} loads mca_coll_ulc.so already\n", mpi.mpirun);
         return 0;
     }
     if (!mpi.why_not.empty())
         return refuse("Open MPI finds mca_coll_ulc.so and cannot load it: " + mpi.why_not);
-    const std::string ours = find_component();
+    const std::string ours = find_component_folder(mpi);
     if (ours.empty())
         return refuse("mca_coll_ulc.so is not built; run tools/setup test and build again");
-    if (is_5)
-        return print_path_of_5(mpi, std::filesystem::path(ours).parent_path().string(), explain);
+    if (is_5(mpi)) return print_path_of_5(mpi, ours, explain);
     if (explain) {
         fmt::print(
             "# Folders where Open MPI looks for components: first ours, which is not installed,\n"
             "# then {} and ~/.openmpi/components.\n",
             mpi.folder);
     }
-    fmt::print("export {}='{}:SYSTEM_DEFAULT:USER_DEFAULT'\n", kPathVariable,
-               std::filesystem::path(ours).parent_path().string());
+    fmt::print("export {}='{}:SYSTEM_DEFAULT:USER_DEFAULT'\n", kPathVariable, ours);
     return 0;
 }
 
@@ -125,8 +136,10 @@ int print_for_open_mpi(bool explain, bool one_sided) {
     const std::string provider = find_provider();
     if (one_sided && provider.empty())
         return refuse("libulc-fi.so is not built; run tools/setup test and build again");
-    if (one_sided && mpi.version.starts_with("5."))
-        return refuse("windows over ULC were tried with Open MPI 4.1 alone");
+    if (one_sided && is_5(mpi)) {
+        print_one_sided_of_5(provider, explain);
+        return print_component(mpi, explain);
+    }
     if (!provider.empty()) print_messages_of_open_mpi(provider, explain);
     if (one_sided) print_one_sided(explain);
     return print_component(mpi, explain);

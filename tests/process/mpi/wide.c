@@ -164,6 +164,7 @@ static void types(void) {
     MPI_Type_free(&type);
     MPI_Type_indexed(2, lengths, swapped_places, MPI_INT, &inner);
     MPI_Type_dup(inner, &type);
+    MPI_Type_commit(&type); /* as `inner` is not */
     broadcast_pairs(type, swapped_places, "swapped dup");
     MPI_Type_free(&type);
     MPI_Type_contiguous(1, inner, &type);

@@ -153,6 +153,16 @@ std::string find_pmix_components() {
 
 std::string find_component() { return find_library(kComponent, "coll/mpi"); }
 
+std::string find_component_folder(const OpenMpi& mpi) {
+    const std::string of_user = environment_of("HOME") + "/.openmpi/components";
+    for (const std::string& folder : {mpi.folder, of_user}) {
+        std::error_code error;
+        if (std::filesystem::exists(std::filesystem::path(folder) / kComponent, error))
+            return folder;
+    }
+    return std::filesystem::path(find_component()).parent_path().string();
+}
+
 std::string find_provider() {
     const std::string built = find_library(kProvider, "libulc/ofi");
     return !built.empty() ? built : find_library(std::string("libfabric/") + kProvider, "lib");

@@ -41,7 +41,11 @@ struct Mpich {
 /// built.
 [[nodiscard]] std::string find_component();
 
-/// Returns the path of our provider for libfabric, likewise.
+/// Returns the folder that has our component: one where Open MPI looks by itself, else that of
+/// find_component(); empty: there is none.
+[[nodiscard]] std::string find_component_folder(const OpenMpi& mpi);
+
+/// Returns the path of our provider for libfabric, as find_component() does.
 [[nodiscard]] std::string find_provider();
 
 /// Looks at each MPI and at the parts of ULC that it loads.
