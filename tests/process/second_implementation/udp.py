@@ -81,6 +81,7 @@ class UdpWire:
         self.random, self.loss, self.crc = random.Random(seed), loss, False
         self.incarnation = self.random.getrandbits(31) + 1
         self.lost_out = self.lost_in = self.malformed = 0
+        self.frames_out = 0
         self.instead = {}
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
@@ -136,6 +137,7 @@ class UdpWire:
             octets = SEAL.pack(FOR_ONE if receiver else FOR_ALL, own.id, number) + octets + tag
             self.number += 1
         self.last = octets
+        self.frames_out += 1
         self.socket.sendto(octets, self.engine)
 
     def receive(self, seconds):
