@@ -281,7 +281,8 @@ void RingClient::on_message(const abi::CompletionRecord& record) {
     const std::byte* payload = is_inline
                                    ? reinterpret_cast<const std::byte*>(record.body.inline_octets)
                                    : region_.rx(record.body.block.offset, length);
-    if (payload == nullptr || record.stream != open.message.stream ||
+    if (payload == nullptr || (is_inline && length > abi::kInlineOctetsMax) ||
+        record.stream != open.message.stream ||
         (!is_inline && record.body.block.message_offset != open.message.payload.size())) {
         ++broken;
         return;

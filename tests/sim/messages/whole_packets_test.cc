@@ -92,6 +92,14 @@ TEST_F(WholePackets, arrive_as_they_were_sent_at_each_length) {
     }
 }
 
+// No answer brings an acknowledgement along, so a frame of the longest one inside a completion has
+// space for a longer message.
+TEST_F(WholePackets, arrive_one_way_at_each_length) {
+    open();
+    for (std::size_t octets = 0; octets < 200 && !HasFatalFailure(); ++octets)
+        move(0, octets);
+}
+
 TEST_F(WholePackets, arrive_on_the_same_node_at_each_length) {
     open(1);
     for (std::size_t octets = 0; octets < 4000 && !HasFatalFailure(); octets += 1 + octets / 16) {
