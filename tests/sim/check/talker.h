@@ -61,14 +61,15 @@ public:
     std::map<Rank, Nanos> died_at;        ///< time at which this rank was notified
 
 private:
-    static constexpr std::size_t kOctetsMin = abi::kInlineOctetsMax + 1;  ///< each send is answered
     static constexpr std::size_t kOctetsMax = 3000;
 
     void say(RingClient& client) {
         const bool to_all = prng_.chance(0.3);
         auto to = static_cast<Rank>(prng_.below(sent.size()));
         if (to == rank_) to = static_cast<Rank>((to + 1U) % sent.size());
-        const std::size_t octets = kOctetsMin + prng_.below(kOctetsMax - kOctetsMin);
+        // Longer than a record holds, so that each send has an answer.
+        const std::size_t octets =
+            std::max<std::size_t>(100 + prng_.below(kOctetsMax - 100), abi::kInlineOctetsMax + 1);
         const std::uint32_t cookie = client.cookie_next();
         if (!client.send(to_all ? client.world : to, 1, Oracle::payload(1, octets))) return;
         cookies_.push_back(cookie);
