@@ -52,7 +52,7 @@ Outcome play(const Traffic& traffic, bool fast) {
         const auto to = static_cast<Rank>(random.below(kRanks));
         const bool multicast = random.chance(0.1);
         const auto octets =
-            static_cast<std::uint32_t>(random.chance(0.9) ? random.below(160) : random.below(1400));
+            static_cast<std::uint32_t>(random.chance(0.9) ? random.below(60) : random.below(1400));
         const std::uint64_t tag = random.next();
         const bool tagged = random.chance(0.5);
         const bool at_once = random.chance(0.7);
